@@ -1,0 +1,191 @@
+"""Checks of parameters and data: every message names the value, the limit and the way out."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from sketchmeans.kernels import ALIASES, KERNELS, FloatArray, kernel_class
+
+PAIRS = 1000
+"""Entries of a precomputed kernel that are compared with their mirror images before a pass."""
+
+
+def check_choice(name: str, value: Any, known: Iterable[str]) -> None:
+    """Refuse a name that is not known, and list those that are."""
+    known = list(known)
+    if not isinstance(value, str) or value not in known:
+        listed = ", ".join(repr(choice) for choice in known)
+        raise ValueError(f"{name}={value!r} is not known. Known values of {name}: {listed}.")
+
+
+def check_count(name: str, value: Any, least: int = 1) -> None:
+    """Refuse what is not a whole number of at least ``least``."""
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise TypeError(f"{name}={value!r} must be a whole number, at least {least}.")
+    if value < least:
+        raise ValueError(f"{name}={value} is too small: it must be at least {least}.")
+
+
+def check_number(name: str, value: Any, *, least: float = -math.inf) -> None:
+    """Refuse what is not a finite number of at least ``least``."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise TypeError(f"{name}={value!r} must be a number.")
+    if not math.isfinite(value) or value < least:
+        limit = f", at least {least:g}" if least > -math.inf else ""
+        raise ValueError(f"{name}={value} must be a finite number{limit}.")
+
+
+def check_kernel_options(estimator: Any) -> None:
+    """Refuse an unknown kernel, bad values of its options, and options that it does not read."""
+    kernel = estimator.kernel
+    if not callable(kernel):
+        check_choice("kernel", kernel, [*KERNELS, *ALIASES, "precomputed"])
+    named = isinstance(kernel, str) and kernel != "precomputed"
+    reads = set(kernel_class(kernel).options()) if named else set()
+    if callable(kernel):
+        reads.add("kernel_params")
+    label = f"kernel={kernel!r}" if isinstance(kernel, str) else "a callable kernel"
+    refuse_unread(estimator, {"gamma", "degree", "coef0", "kernel_params"} - reads, label)
+    if "degree" in reads:
+        check_count("degree", estimator.degree)
+    if "coef0" in reads:
+        check_number("coef0", estimator.coef0)
+    if "gamma" in reads and not isinstance(estimator.gamma, str):
+        check_number("gamma", estimator.gamma, least=0.0)
+    if estimator.kernel_params is not None and not isinstance(estimator.kernel_params, dict):
+        raise TypeError(
+            f"kernel_params={estimator.kernel_params!r} must be a dict of keyword arguments for "
+            "the callable kernel, or None."
+        )
+
+
+def refuse_unread(estimator: Any, names: Iterable[str], reader: str) -> None:
+    """Refuse options that are set although ``reader`` does not read them."""
+    defaults = inspect.signature(type(estimator).__init__).parameters
+    for name in sorted(names):
+        value, default = getattr(estimator, name), defaults[name].default
+        if value is not default and value != default:
+            raise ValueError(
+                f"{name}={value!r} is not read with {reader}. Leave {name} at its default, "
+                f"{default!r}."
+            )
+
+
+def check_rank(rank: Any, n: int, *, truncation: str) -> None:
+    """Refuse a rank that is no number from 1 to n, no fraction in (0, 1), and not "auto"."""
+    if isinstance(rank, str):
+        check_choice("rank", rank, ["auto"])
+    elif isinstance(rank, Integral) and not isinstance(rank, bool):
+        check_count("rank", rank)
+        if rank > n:
+            raise ValueError(
+                f"rank={rank} exceeds n_samples={n}: a kernel matrix of {n} samples has rank at "
+                f'most {n}. Lower rank, or leave rank="auto".'
+            )
+    elif isinstance(rank, Real) and not isinstance(rank, bool):
+        if not 0 < rank < 1:
+            raise ValueError(
+                f"rank={rank} must be a whole number from 1 to n_samples={n}, a fraction of the "
+                'trace strictly between 0 and 1, or "auto".'
+            )
+        if truncation == "early":
+            raise ValueError(
+                f'rank={rank} asks for a fraction of the trace, which needs truncation="late": '
+                "the early form must know the rank before it sees the eigenvalues."
+            )
+    else:
+        raise TypeError(f'rank={rank!r} must be a whole number, a fraction in (0, 1), or "auto".')
+
+
+def check_precomputed(K: Any, seed: int) -> None:
+    """Refuse a precomputed kernel that is not square, not symmetric, or negative on the diagonal.
+
+    Symmetry is tested on a seeded sample of pairs: no pass over K.
+    """
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(
+            f"a precomputed kernel must be square, not {K.shape[0]} × {K.shape[1]}: pass the "
+            "kernel of all samples with all samples, or choose a kernel to compute one from data."
+        )
+    if K.dtype.kind not in "fiub":
+        raise ValueError(f"a precomputed kernel must hold real numbers, not {K.dtype}.")
+    n = K.shape[0]
+    diagonal = np.asarray(K.diagonal(), dtype=np.float64)
+    if np.isnan(diagonal).any():
+        raise ValueError(
+            f"K[{int(np.isnan(diagonal).argmax())}] is NaN on the diagonal: a precomputed kernel "
+            "must be finite."
+        )
+    if (diagonal < 0).any():
+        worst = int(np.argmin(diagonal))
+        raise ValueError(
+            f"K[{worst}, {worst}] = {diagonal[worst]:g} is negative: a kernel matrix has a "
+            "non-negative diagonal. Was a distance matrix passed, or a matrix that was centred "
+            "twice?"
+        )
+    random = np.random.default_rng(seed)
+    rows, columns = random.integers(0, n, (2, PAIRS))
+    here, there = _entries(K, rows, columns), _entries(K, columns, rows)
+    scale = np.sqrt(np.abs(diagonal[rows] * diagonal[columns])) + np.abs(here) + np.abs(there)
+    tolerance = 1e-3 if K.dtype.itemsize <= 4 and K.dtype.kind == "f" else 1e-6
+    with np.errstate(invalid="ignore"):
+        off = ~(np.abs(here - there) <= tolerance * scale)
+    off &= np.isfinite(here) & np.isfinite(there)  # the pass finds those and says where
+    if off.any():
+        i, j = int(rows[off][0]), int(columns[off][0])
+        raise ValueError(
+            f"a precomputed kernel must be symmetric, but K[{i}, {j}] = {here[off][0]:g} and "
+            f"K[{j}, {i}] = {there[off][0]:g}. Symmetrise it, (K + K.T) / 2, if that is what you "
+            "mean."
+        )
+
+
+def _entries(K: Any, rows: FloatArray, columns: FloatArray) -> FloatArray:
+    """Return K[rows, columns] as a float64 vector."""
+    return np.asarray(K[rows, columns], dtype=np.float64).ravel()
+
+
+def check_weights(sample_weight: Any, n: int) -> FloatArray | None:
+    """Return the weights in float64, or None; refuse negative ones and all zeros."""
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, Real):
+        sample_weight = np.full(n, sample_weight)
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}, where ({n},) is needed: one weight a sample."
+        )
+    if not np.isfinite(weights).all():
+        raise ValueError("sample_weight contains NaN or infinity: weights must be finite.")
+    if (weights < 0).any():
+        worst = int(np.argmin(weights))
+        raise ValueError(
+            f"sample_weight[{worst}] = {weights[worst]:g} is negative: weights must not be. "
+            "Use 0 to leave a sample out."
+        )
+    if not weights.any():
+        raise ValueError("sample_weight is zero for all samples: at least one must be positive.")
+    return weights
+
+
+def distinct_rows(X: Any, enough: int) -> int:
+    """Count distinct rows of X, up to ``enough``; looks at no more rows than it must."""
+    if sparse.issparse(X):
+        X = X.tocsr()
+    seen: set[bytes] = set()
+    for start in range(0, X.shape[0], 1024):
+        block = X[start : start + 1024]
+        block = block.toarray() if sparse.issparse(block) else np.asarray(block)
+        for row in np.ascontiguousarray(block + 0.0):  # −0.0 and 0.0 are one value
+            seen.add(row.tobytes())
+            if len(seen) >= enough:
+                return enough
+    return len(seen)

@@ -1,0 +1,304 @@
+"""KernelKMeans: kernel K-means on the embedding, refined by exact iterations if asked."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import ClusterMixin
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import ThreadpoolController
+
+from sketchmeans.checks import check_count, check_number, check_weights, distinct_rows
+from sketchmeans.embedding import Embedded, SketchedEstimator
+from sketchmeans.engine import Crew, count_threads
+from sketchmeans.kernels import FloatArray
+from sketchmeans.lloyd import FeatureCentroids, refine
+from sketchmeans.points import row_blocks
+from sketchmeans.progress import FitProgress, with_callbacks
+from sketchmeans.streams import ColumnStream
+
+
+class KernelKMeans(ClusterMixin, SketchedEstimator):
+    """Kernel K-means for data whose kernel matrix nobody can store.
+
+    One pass over the tiles of K gives an embedding of n × rank numbers; K-means on its rows gives
+    the clusters. Memory: n × width numbers, a few tiles, and K-means.
+
+    Parameters
+    ----------
+    n_clusters : int
+        Clusters to find.
+    rank : int, float or "auto"
+        Columns of the embedding: a number, the fraction of the trace of K to hold (0 to 1), or
+        "auto", n_clusters + 10.
+    n_refine : int
+        Exact Lloyd iterations in feature space after K-means, each one pass over K.
+    n_init : int
+        Starts of K-means; the best is kept.
+    max_iter, tol
+        Of K-means, as in scikit-learn.
+    kernel, gamma, degree, coef0, kernel_params, method, oversampling, sketch, truncation, \
+n_passes, precision, memory_limit, n_jobs, random_state, verbose
+        See ``KernelEmbedding``.
+
+    Attributes
+    ----------
+    labels_ : array of shape (n_samples,)
+        The cluster of each sample.
+    embedding_ : array of shape (n_samples, rank_)
+        Y, with K ≈ YYᵀ.
+    cluster_centers_ : array of shape (n_clusters, rank_)
+        Centroids in the embedding.
+    inertia_ : float
+        The objective: weighted sum of squared distances to the nearest centroid, in the
+        embedding; after refinement in feature space, exactly.
+    n_iter_ : int
+        Iterations of the best start of K-means.
+    eigenvalues_, rank_, width_, gamma_, stats_, n_features_in_
+        See ``KernelEmbedding``.
+
+    Examples
+    --------
+    >>> from sketchmeans import KernelKMeans
+    >>> from sketchmeans.datasets import make_rings
+    >>> X, y = make_rings(1000, random_state=0)
+    >>> model = KernelKMeans(2, kernel="polynomial", degree=2, coef0=0, rank=2, random_state=0)
+    >>> labels = model.fit_predict(X)
+    >>> max((labels == y).mean(), (labels != y).mean()) > 0.97
+    True
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = "median",
+        degree: int = 3,
+        coef0: float = 1.0,
+        kernel_params: dict[str, Any] | None = None,
+        method: str = "one-pass",
+        rank: Any = "auto",
+        oversampling: Any = "auto",
+        sketch: str = "auto",
+        truncation: str = "late",
+        n_passes: int = 1,
+        n_refine: int = 0,
+        n_init: int = 10,
+        max_iter: int = 300,
+        tol: float = 1e-4,
+        precision: str = "auto",
+        memory_limit: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.method = method
+        self.rank = rank
+        self.oversampling = oversampling
+        self.sketch = sketch
+        self.truncation = truncation
+        self.n_passes = n_passes
+        self.n_refine = n_refine
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.precision = precision
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        check_count("n_clusters", self.n_clusters)
+        check_count("n_init", self.n_init)
+        check_count("max_iter", self.max_iter)
+        check_count("n_refine", self.n_refine, 0)
+        check_number("tol", self.tol, least=0.0)
+
+    def _check_clusters(self, n_clusters: int, X: Any) -> None:
+        check_count("n_clusters", n_clusters)
+        if n_clusters > X.shape[0]:
+            raise ValueError(
+                f"n_clusters={n_clusters} exceeds n_samples={X.shape[0]}: every cluster needs at "
+                "least one sample. Lower n_clusters."
+            )
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Cluster the rows of X.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features), or ColumnStream
+            For ``kernel="precomputed"`` the kernel matrix, which may be a memory map.
+        y : ignored
+        sample_weight : array of shape (n_samples,), optional
+            Weights of the samples in the objective.
+        """
+        with FitProgress(self, 5 + self.n_refine) as progress:
+            if isinstance(X, ColumnStream) and self.n_refine:
+                raise ValueError(
+                    f"n_refine={self.n_refine} needs more passes over the kernel, and a "
+                    "ColumnStream is seen once. Set n_refine=0."
+                )
+            embedded = self._embed(
+                X,
+                sample_weight,
+                progress,
+                n_clusters=self.n_clusters,
+                n_init=self.n_init,
+                n_refine=self.n_refine,
+            )
+            with progress.stage("K-means"):
+                self._cluster(embedded)
+            self._centroids: FeatureCentroids | None = None
+            if self.n_refine:
+                self._refine(embedded, progress)
+        self._publish(embedded, progress, X)
+        self._warn_of_duplicates(X)
+        return self
+
+    def _cluster(self, embedded: Embedded) -> None:
+        """Run the starts of K-means side by side, each on one thread, and keep the best."""
+        Y, weights = embedded.embedding, embedded.weights
+        if self.n_clusters > len(Y):
+            self._check_clusters(self.n_clusters, Y)
+        seeds = embedded.random_state.randint(2**31 - 1, size=self.n_init)
+        found: dict[int, KMeans] = {}
+        openmp = ThreadpoolController()
+
+        def start(index: int) -> None:
+            # NOTE: scikit-learn's K-means sums in the order of its threads, so that its last bits
+            # depend on them. One thread a start, and starts side by side, keeps them fixed.
+            with openmp.limit(limits=1, user_api="openmp"):
+                model = KMeans(
+                    self.n_clusters,
+                    n_init=1,
+                    max_iter=self.max_iter,
+                    tol=self.tol,
+                    random_state=seeds[index],
+                )
+                found[index] = model.fit(Y, sample_weight=weights)
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # said once, below
+            with Crew(embedded.plan.n_starts) as crew:
+                crew.each(start, range(self.n_init))
+        best = min(found.values(), key=lambda model: model.inertia_)
+        best = next(found[i] for i in range(self.n_init) if found[i].inertia_ == best.inertia_)
+        self.labels_ = best.labels_
+        self.cluster_centers_ = best.cluster_centers_
+        self.n_iter_ = best.n_iter_
+        self.inertia_ = self._inertia(Y, self.labels_, weights)
+
+    def _inertia(self, Y: FloatArray, labels: FloatArray, weights: FloatArray | None) -> float:
+        """Return the weighted sum of squared distances to the centroids, in float64."""
+        total = 0.0
+        for rows in row_blocks(len(Y)):
+            centers = self.cluster_centers_[labels[rows]].astype(np.float64)
+            squares = np.square(Y[rows] - centers).sum(axis=1)
+            total += float(squares.sum() if weights is None else squares @ weights[rows])
+        return total
+
+    def _refine(self, embedded: Embedded, progress: FitProgress) -> None:
+        """Run exact Lloyd iterations in feature space from the labels of the sketch."""
+        assert embedded.operator is not None
+        with progress.stage("refine") as tick:
+            refined = refine(
+                embedded.operator,
+                self.labels_,
+                self.n_clusters,
+                n_iter=self.n_refine,
+                weights=embedded.weights,
+                n_threads=embedded.n_threads,
+                pack=embedded.plan.pack,
+                progress=tick,
+            )
+        self.labels_ = refined.labels
+        self.inertia_ = refined.inertia
+        self._centroids = refined.centroids
+        self._counted["passes"] += refined.passes
+        self._counted["entries"] += refined.entries
+        weights = np.ones(len(self.labels_)) if embedded.weights is None else embedded.weights
+        centers = self.cluster_centers_.astype(np.float64)
+        for cluster in range(self.n_clusters):
+            inside = np.flatnonzero(self.labels_ == cluster)
+            if weights[inside].sum() > 0:
+                rows = embedded.embedding[inside].astype(np.float64)
+                centers[cluster] = np.average(rows, axis=0, weights=weights[inside])
+        self.cluster_centers_ = centers.astype(embedded.embedding.dtype)
+
+    def _warn_of_duplicates(self, X: Any) -> None:
+        """Warn as scikit-learn's K-means does where there are too few distinct points."""
+        distinct = len(np.unique(self.labels_))
+        if not isinstance(X, ColumnStream) and self.kernel != "precomputed":
+            rows = X if sparse.issparse(X) else np.asarray(X)
+            distinct = min(distinct, distinct_rows(rows, self.n_clusters))
+        if distinct < self.n_clusters:
+            warnings.warn(
+                f"Number of distinct clusters ({distinct}) found smaller than n_clusters "
+                f"({self.n_clusters}). Possibly due to duplicate points in X.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:
+        """Fit, and return ``embedding_``."""
+        return self.fit(X, sample_weight=sample_weight).embedding_
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:
+        """Fit, and return ``labels_``."""
+        return self.fit(X, sample_weight=sample_weight).labels_
+
+    def _assign(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        """Return the nearest cluster of each point, and its squared distance."""
+        X = self._check_new(X)
+        n_threads = count_threads(self.n_jobs)
+        cross = self._against(X)
+        if self._centroids is not None:
+            return self._centroids.assign(cross, self._new_points.diagonal_of(X), n_threads)
+        Y = cross.multiply(self._dual, n_threads=n_threads)
+        centers = self.cluster_centers_.astype(np.float64)
+        labels = np.empty(len(Y), np.int32)
+        squares = np.empty(len(Y))
+        for rows in row_blocks(len(Y)):
+            distances = np.square(centers).sum(axis=1) - 2 * Y[rows] @ centers.T
+            labels[rows] = distances.argmin(axis=1)
+            squares[rows] = np.square(Y[rows] - centers[labels[rows]]).sum(axis=1)
+        return labels, squares
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return the nearest cluster of each point.
+
+        Kernel entries: n a point, for the n training samples. After refinement the distances are
+        exact ones in feature space, to the centroids from which ``labels_`` were assigned.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_points, n_features)
+            For a precomputed kernel or a stream: the kernel of the points with the training
+            samples.
+
+        Returns
+        -------
+        array of shape (n_points,)
+        """
+        return self._assign(X)[0]
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return minus the objective of X: of the training data, −inertia_."""
+        labels, squares = self._assign(X)
+        weights = check_weights(sample_weight, len(labels))
+        return -float(squares.sum() if weights is None else squares @ weights)

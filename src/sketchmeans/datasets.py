@@ -1,0 +1,49 @@
+"""Data sets that need no download."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from sketchmeans.kernels import FloatArray
+
+
+def make_rings(
+    n_samples: int = 4000,
+    *,
+    inner_radius: float = 0.25,
+    inner_share: float = 0.54,
+    noise: float = 0.12,
+    random_state: Any = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Draw two concentric rings in the plane: two clusters that no line separates.
+
+    The paper draws such a set (n = 4000) and prints plain K-means at 0.53 accuracy and the kernel
+    ⟨x, y⟩² at 0.99. These defaults were chosen to match those two figures: 54 % of the points at
+    radius 0.25, the others at radius 1, both with normal radial noise of 0.12.
+
+    Parameters
+    ----------
+    n_samples : int
+    inner_radius : float
+        The outer ring has radius 1.
+    inner_share : float
+        Share of the points on the inner ring.
+    noise : float
+        Standard deviation of the radius.
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    X : array of shape (n_samples, 2)
+    y : array of shape (n_samples,)
+        0 for the inner ring, 1 for the outer.
+    """
+    random = check_random_state(random_state)
+    n_inner = round(inner_share * n_samples)
+    y = np.repeat([0, 1], [n_inner, n_samples - n_inner])
+    radius = np.where(y == 0, inner_radius, 1.0) + noise * random.standard_normal(n_samples)
+    angle = random.uniform(0, 2 * np.pi, n_samples)
+    return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)]), y

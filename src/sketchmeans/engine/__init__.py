@@ -1,0 +1,59 @@
+"""The tile engine: W = KΩ for a kernel matrix K that is never stored.
+
+One pass visits every pair of samples once and keeps only W::
+
+                 J                     K is symmetric. Cut its rows into blocks of one fixed grid;
+        ┌───┬───┬───┬───┐              the tile T = K[I, J], computed once, serves twice:
+        │ ╲ │   │   │   │
+        ├───┼───┼───┼───┤                  W[I] += T  Ω[J]
+      I │   │ ╲ │ T │   │                  W[J] += Tᵀ Ω[I]
+        ├───┼───┼───┼───┤
+        │   │   │ ╲ │   │              so a pass evaluates n(n + 1)/2 entries, and half a tile a
+        ├───┼───┼───┼───┤              row more on the diagonal.
+        │   │   │   │ ╲ │
+        └───┴───┴───┴───┘
+
+**The order.** ``schedule.tournament`` pairs the blocks as in a round-robin tournament. Within a
+round no block of W is touched twice: threads need no locks and no copies of W of their own, so
+memory stays at n × width. Between rounds there is a barrier, so every block of W is summed in the
+same order whatever the number of threads. The grid depends on n alone. Hence the same bits for
+any number of threads and any memory limit.
+
+**What else a pass carries.** A column of ones beside Ω gives the row sums K1, and the sum of
+squares of each tile gives ‖K‖_F²: together they cost a twentieth of a pass, and bounds on the
+best clustering come from them. A sum of squares that is not finite also finds the NaN that a
+callable or an overflow made, and the tile where it did.
+
+**Threads.** ``threads.Crew`` is a pool of Python threads; NumPy, SciPy and BLAS release the lock
+of the interpreter. BLAS is held to one thread, so that its sums do not depend on the machine.
+Ctrl-C is answered between tiles.
+
+**Three passes, one result.** ``symmetric_pass`` computes tiles from data. ``panel_pass`` reads a
+kernel that exists as an array, row panel by row panel, in order. ``rectangular_product`` serves
+new points. ``hadamard.fwht`` is the transform for whole columns.
+"""
+
+from sketchmeans.engine.hadamard import fwht
+from sketchmeans.engine.passes import (
+    Pass,
+    RightHandSide,
+    panel_pass,
+    rectangular_product,
+    symmetric_pass,
+)
+from sketchmeans.engine.schedule import grid, tile_rows, tournament
+from sketchmeans.engine.threads import Crew, count_threads
+
+__all__ = [
+    "Crew",
+    "Pass",
+    "RightHandSide",
+    "count_threads",
+    "fwht",
+    "grid",
+    "panel_pass",
+    "rectangular_product",
+    "symmetric_pass",
+    "tile_rows",
+    "tournament",
+]

@@ -1,0 +1,73 @@
+"""The fast Walsh–Hadamard transform of the columns of an array.
+
+A butterfly a bit would read the array log₂ N times. Here four bits go at once: the Hadamard matrix
+of order 16 is applied as one small matrix product, so the array is read a quarter as often and
+the arithmetic runs at the speed of BLAS.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sketchmeans.engine.threads import Crew
+from sketchmeans.kernels import FloatArray
+
+_RADIX_BITS = 4
+_COLUMNS = 64
+"""Columns transformed at a time: at N = 2^16 in float64 a block is 32 MB."""
+
+
+def hadamard_matrix(bits: int) -> FloatArray:
+    """Return the Hadamard matrix of order 2^bits, H[i, j] = (−1)^popcount(i AND j).
+
+    >>> hadamard_matrix(1)
+    array([[ 1.,  1.],
+           [ 1., -1.]])
+    """
+    index = np.arange(1 << bits)
+    return 1.0 - 2.0 * (np.bitwise_count(index[:, None] & index[None, :]) & 1)
+
+
+def _transform_block(block: FloatArray) -> FloatArray:
+    """Transform the columns of a C-contiguous block of 2^k rows."""
+    n, m = block.shape
+    bits = n.bit_length() - 1
+    done = 0
+    while done < bits:
+        step = min(_RADIX_BITS, bits - done)
+        small = hadamard_matrix(step).astype(block.dtype)
+        # Rows as (high bits, these bits, low bits · columns): one product a value of the high bits.
+        view = block.reshape(n >> (done + step), 1 << step, m << done)
+        block = np.matmul(small, view).reshape(n, m)
+        done += step
+    return block
+
+
+def fwht(columns: FloatArray, *, n_threads: int = 1) -> FloatArray:
+    """Return H @ columns for a ±1 Hadamard matrix H, unnormalised.
+
+    Cost: log₂ N additions an element, done as log₁₆ N small products. Memory: the result, and two
+    blocks of 64 columns a thread. The result does not depend on the number of threads.
+
+    Parameters
+    ----------
+    columns : array of shape (N, m), float32 or float64
+        N must be a power of two; m is free.
+    n_threads : int
+        Threads that share the columns.
+    """
+    n, m = columns.shape
+    if n & (n - 1) or n == 0:
+        raise ValueError(
+            f"fwht needs a power of two as the number of rows, not {n}: pad with zero rows to "
+            f"{1 << n.bit_length()}."
+        )
+    result = np.empty_like(columns, order="C")
+
+    def transform(block: slice) -> None:
+        result[:, block] = _transform_block(np.ascontiguousarray(columns[:, block]))
+
+    blocks = [slice(start, min(start + _COLUMNS, m)) for start in range(0, m, _COLUMNS)]
+    with Crew(n_threads) as crew:
+        crew.each(transform, blocks)
+    return result

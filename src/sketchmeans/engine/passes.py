@@ -1,0 +1,215 @@
+"""Passes over the kernel matrix with NumPy tiles."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from sketchmeans.engine.schedule import grid, tournament
+from sketchmeans.engine.threads import Crew
+from sketchmeans.kernels import FloatArray
+
+Progress = Callable[[int, int], None]
+"""Called with the tiles done and the tiles of the pass, from the thread that called the pass."""
+
+Tile = Callable[[slice, slice, FloatArray], FloatArray]
+"""Computes K[rows, columns]; may use the given scratch array of that shape, or not."""
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What one pass over K leaves behind."""
+
+    W: FloatArray
+    """K Ω, n × width, float64."""
+    row_sums: FloatArray
+    """K u for the carried vector u: ones, or the roots of the weights."""
+    sum_of_squares: float
+    """‖K‖_F²."""
+    diagonal: FloatArray
+    """K_ii as the tiles had it, in float64."""
+    entries: int
+    """Kernel entries evaluated, or read."""
+    audit: float = 0.0
+    """Measured relative error of W, where the pass could measure it by itself."""
+
+
+class RightHandSide:
+    """Blocks of rows of [Ω, u] in the precision of the tiles.
+
+    Parameters
+    ----------
+    matrix : array of shape (n, width)
+        Ω: int8 for sketches of signs, floating point else.
+    carried : array of shape (n,), optional
+        u; a column of ones if it is left out.
+    dtype : dtype
+        Of the tiles.
+    """
+
+    def __init__(self, matrix: FloatArray, carried: FloatArray | None, dtype: np.dtype) -> None:
+        self.matrix, self.carried, self.dtype = matrix, carried, dtype
+        self.n, self.width = matrix.shape
+
+    def block(self, rows: slice) -> FloatArray:
+        """Return the rows of [Ω, u]."""
+        block = np.empty((rows.stop - rows.start, self.width + 1), self.dtype)
+        block[:, :-1] = self.matrix[rows]
+        block[:, -1] = 1 if self.carried is None else self.carried[rows]
+        return block
+
+
+def _sum_of_squares(tile: FloatArray, rows: slice, columns: slice) -> float:
+    """Return the sum of squares of a tile, and refuse one that holds NaN or infinity."""
+    total = float(np.vecdot(tile, tile).sum(dtype=np.float64))
+    if not np.isfinite(total):
+        total = float(np.square(tile, dtype=np.float64).sum())  # it may be float32 that overflowed
+    if not np.isfinite(total):
+        if np.isnan(tile).any():
+            found = "NaN"
+        else:
+            found = "an infinite or far too large value"
+        raise ValueError(
+            f"the kernel gave {found} among rows {rows.start}:{rows.stop} and columns "
+            f"{columns.start}:{columns.stop}. Likely causes: a polynomial kernel that overflows "
+            "(scale the data, or lower gamma or degree), a callable or precomputed kernel with "
+            'NaN or inf in it, or precision="float32" where float64 is needed.'
+        )
+    return total
+
+
+def symmetric_pass(
+    tile: Tile,
+    right: RightHandSide,
+    *,
+    crew: Crew,
+    progress: Progress | None = None,
+) -> Pass:
+    """Compute K [Ω, u] for symmetric K, each pair of row blocks evaluated once.
+
+    Kernel entries: n(n + 1)/2 and at most half a tile a row more. Memory: n × (width + 1) numbers
+    in float64 and, a thread, one tile and four blocks of rows.
+    """
+    n, width = right.n, right.width
+    blocks = grid(n)
+    W = np.zeros((n, width + 1))
+    squares = np.zeros(len(blocks))
+    diagonal = np.empty(n)
+    scratch = threading.local()
+    side = blocks[0].stop
+
+    def compute(pair: tuple[int, int]) -> None:
+        i, j = pair
+        rows, columns = blocks[i], blocks[j]
+        if not hasattr(scratch, "tile"):
+            scratch.tile = np.empty(side * side, right.dtype)
+        shape = (rows.stop - rows.start, columns.stop - columns.start)
+        T = tile(rows, columns, scratch.tile[: shape[0] * shape[1]].reshape(shape))
+        total = _sum_of_squares(T, rows, columns)
+        W[rows] += T @ right.block(columns)
+        if i == j:
+            squares[i] += total
+            diagonal[rows] = T.diagonal()
+        else:
+            W[columns] += T.T @ right.block(rows)
+            squares[i] += 2 * total
+
+    total = len(blocks) * (len(blocks) + 1) // 2
+    done = 0
+    for round_ in tournament(len(blocks)):
+        crew.each(compute, round_)
+        done += len(round_)
+        if progress is not None:
+            progress(done, total)
+    sides = np.array([block.stop - block.start for block in blocks])
+    entries = (n * n + int(sides @ sides)) // 2
+    return Pass(W[:, :width], W[:, width].copy(), float(squares.sum()), diagonal, entries)
+
+
+def panel_rows(n: int) -> int:
+    """Return how many whole rows of K are read at once: about 2^20 numbers, at most 256 rows."""
+    return max(1, min(256, (1 << 20) // n))
+
+
+def panel_pass(
+    read: Callable[[slice], FloatArray],
+    multiply: Callable[[FloatArray], FloatArray],
+    n: int,
+    width: int,
+    *,
+    carried: FloatArray | None,
+    audited: FloatArray,
+    crew: Crew,
+    progress: Progress | None = None,
+) -> Pass:
+    """Compute K [Ω, u] for a K that exists row by row, reading each panel of rows once, in order.
+
+    Memory: n × width numbers in float64 and, a thread, a panel of about 2^20 numbers and its copy.
+
+    Parameters
+    ----------
+    read : callable
+        Returns whole rows of K as a dense array. Called for consecutive panels, one at a time.
+    multiply : callable
+        Returns rows @ Ω.
+    audited : array of int
+        Rows of which the product is computed again in float64, for ``Pass.audit``.
+    """
+    W = np.empty((n, width))
+    row_sums, squares, diagonal = np.empty(n), np.empty(n), np.empty(n)
+    errors, sizes = np.zeros(n), np.zeros(n)
+    panels = grid(n, panel_rows(n))
+    waiting = iter(panels)
+    reading = threading.Lock()
+
+    def compute(_: int) -> None:
+        with reading:  # whoever comes next reads the next panel: K is read in order
+            rows = next(waiting)
+            panel = read(rows)
+        _sum_of_squares(panel, rows, slice(0, n))
+        squares[rows] = np.vecdot(panel, panel, dtype=np.float64)
+        diagonal[rows] = panel[np.arange(len(panel)), np.arange(rows.start, rows.stop)]
+        weighted = panel if carried is None else panel * carried
+        row_sums[rows] = weighted.sum(axis=1, dtype=np.float64)
+        W[rows] = multiply(panel)
+        mine = audited[(audited >= rows.start) & (audited < rows.stop)]
+        if len(mine):
+            truth = multiply(panel[mine - rows.start].astype(np.float64))
+            errors[mine] = np.square(W[mine] - truth).sum(axis=1)
+            sizes[mine] = np.square(truth).sum(axis=1)
+
+    for group in grid(len(panels), -(-len(panels) // 100)):
+        crew.each(compute, range(group.start, group.stop))
+        if progress is not None:
+            progress(group.stop, len(panels))
+    audit = float(np.sqrt(errors.sum() / sizes.sum())) if sizes.any() else 0.0
+    return Pass(W, row_sums, float(squares.sum()), diagonal, n * n, audit)
+
+
+def rectangular_product(
+    tile: Tile,
+    n_rows: int,
+    right: FloatArray,
+    *,
+    crew: Crew,
+) -> FloatArray:
+    """Compute K[rows, :] @ right for ``n_rows`` new points against all samples, in float64.
+
+    Kernel entries: n_rows · n. Memory: the result and a tile a thread.
+    """
+    n, width = right.shape
+    blocks = grid(n, 256)
+    out = np.zeros((n_rows, width))
+
+    def compute(rows: slice) -> None:
+        buffer = np.empty((rows.stop - rows.start) * blocks[0].stop, right.dtype)
+        for columns in blocks:
+            shape = (rows.stop - rows.start, columns.stop - columns.start)
+            T = tile(rows, columns, buffer[: shape[0] * shape[1]].reshape(shape))
+            out[rows] += T @ right[columns]
+
+    crew.each(compute, grid(n_rows, 256))
+    return out

@@ -1,0 +1,48 @@
+"""Which tiles there are, and in what order they are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+
+def tile_rows(n: int) -> int:
+    """Return the side of a tile for n samples: a function of n alone, for it decides the bits.
+
+    256 rows keep a float32 tile in a level-2 cache; below 8,192 samples the tiles get smaller, so
+    that there are 32 row blocks and a round can occupy 16 threads.
+    """
+    if n >= 8192:
+        return 256
+    return 128 if n >= 4096 else 64
+
+
+def grid(n: int, size: int | None = None) -> list[slice]:
+    """Cut n rows into the blocks of the one fixed grid."""
+    size = size or tile_rows(n)
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def tournament(n_blocks: int) -> Iterator[list[tuple[int, int]]]:
+    """Yield the rounds of a tournament in which every pair of blocks meets once.
+
+    Within a round no block occurs twice, so the tiles of a round may run at the same time and
+    write to W without locks. The circle method: one block stays, the others rotate. A block that
+    has no partner in a round plays itself, its diagonal tile; with an even number of blocks all
+    diagonal tiles make one more round.
+
+    >>> for round_ in tournament(3):
+    ...     print(round_)
+    [(0, 0), (1, 2)]
+    [(1, 1), (0, 2)]
+    [(2, 2), (0, 1)]
+    """
+    odd = n_blocks % 2 == 1
+    ring = n_blocks if odd else n_blocks - 1
+    for turn in range(ring):
+        pairs = [(turn, turn) if odd else (turn, n_blocks - 1)]
+        for step in range(1, (ring + 1) // 2):
+            one, other = (turn + step) % ring, (turn - step) % ring
+            pairs.append((min(one, other), max(one, other)))
+        yield pairs
+    if not odd:
+        yield [(block, block) for block in range(n_blocks)]

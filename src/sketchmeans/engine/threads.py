@@ -1,0 +1,105 @@
+"""Threads for tiles: how many, and a crew that shares a list of tasks."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, TypeVar
+
+import joblib
+import numpy as np
+from joblib.parallel import get_active_backend
+from threadpoolctl import ThreadpoolController
+
+Task = TypeVar("Task")
+
+
+def count_threads(n_jobs: int | None) -> int:
+    """Turn ``n_jobs`` into a number of threads.
+
+    None means all cores, but one inside a joblib or Dask worker: there the outer level has taken
+    the cores already. Negative numbers count from all cores down, as in joblib.
+    """
+    if n_jobs is None:
+        inside = get_active_backend()[0].nesting_level or _in_dask_worker()
+        return 1 if inside else joblib.cpu_count()
+    if n_jobs < 0:
+        return max(1, joblib.cpu_count() + 1 + n_jobs)
+    return n_jobs
+
+
+def _in_dask_worker() -> bool:
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return False
+    try:
+        distributed.get_worker()
+    except ValueError:
+        return False
+    return True
+
+
+class Crew:
+    """A few threads that take tasks from one list, with BLAS held to one thread each.
+
+    ``each`` returns when every task is done. An exception in a task, or Ctrl-C, stops the others
+    before their next task and is raised.
+    """
+
+    def __init__(self, n_threads: int) -> None:
+        self.n_threads = n_threads
+        self._pool: ThreadPoolExecutor | None = None
+
+    def __enter__(self) -> Crew:
+        self._limit = ThreadpoolController().limit(limits=1, user_api="blas")
+        self._limit.__enter__()
+        if self.n_threads > 1:
+            self._pool = ThreadPoolExecutor(self.n_threads, thread_name_prefix="sketchmeans")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+        self._limit.__exit__(kind, error, trace)
+
+    def each(self, work: Callable[[Task], Any], tasks: Iterable[Task]) -> None:
+        """Call ``work`` on every task; in order on one thread, side by side on several."""
+        stop = threading.Event()
+        lock = threading.Lock()
+        waiting = iter(tasks)
+
+        def drain() -> None:
+            # Overflow and NaN are looked for by the pass itself, which can say where they arose.
+            with np.errstate(over="ignore", invalid="ignore"):
+                while not stop.is_set():
+                    with lock:
+                        try:
+                            task = next(waiting)
+                        except StopIteration:
+                            return
+                    try:
+                        work(task)
+                    except BaseException:
+                        stop.set()
+                        raise
+
+        if self._pool is None:
+            drain()
+            return
+        futures = [self._pool.submit(drain) for _ in range(self.n_threads)]
+        try:
+            for future in futures:
+                future.result()
+        finally:
+            stop.set()
+            for future in futures:
+                future.exception()

@@ -1,0 +1,141 @@
+"""Lloyd's iterations in feature space: full kernel K-means without the matrix.
+
+With the indicators of the clusters in place of Ω, one pass gives KCᵀ and with it every exact
+distance ‖Φ(xᵢ) − μⱼ‖² of the paper's eq. (4), in n × K memory.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+
+import numpy as np
+
+from sketchmeans.engine.passes import Progress
+from sketchmeans.kernels import FloatArray
+from sketchmeans.operators import CrossKernel, KernelOperator
+
+
+@dataclass(frozen=True)
+class FeatureCentroids:
+    """Means of clusters in feature space, known by their members.
+
+    Parameters
+    ----------
+    labels : array of shape (n_samples,)
+        The cluster of each training sample.
+    weights : array of shape (n_samples,) or None
+        Weights of the samples.
+    sizes : array of shape (n_clusters,)
+        Summed weights; an empty cluster is never the nearest.
+    squared_norms : array of shape (n_clusters,)
+        ‖μⱼ‖².
+    """
+
+    labels: FloatArray
+    weights: FloatArray | None
+    sizes: FloatArray
+    squared_norms: FloatArray
+
+    def distances(self, sums: FloatArray, diagonal: FloatArray) -> FloatArray:
+        """Return ‖Φ(x) − μⱼ‖² from Σ_l w_l κ(x, x_l) over the members of each cluster, eq. (4)."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            distances = diagonal[:, None] - 2 * sums / self.sizes + self.squared_norms
+        distances[:, self.sizes == 0] = np.inf
+        return distances
+
+    def assign(
+        self, cross: CrossKernel, diagonal: FloatArray, n_threads: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the nearest centroid of each new point, and its squared distance."""
+        members = _members(self.labels, self.weights, len(self.sizes))
+        distances = self.distances(cross.multiply(members, n_threads=n_threads), diagonal)
+        labels = distances.argmin(axis=1).astype(np.int32)
+        return labels, np.maximum(distances[np.arange(len(labels)), labels], 0.0)
+
+
+@dataclass(frozen=True)
+class Refined:
+    """What exact iterations leave behind."""
+
+    labels: FloatArray
+    centroids: FeatureCentroids
+    """Those from which ``labels`` were assigned."""
+    inertia: float
+    """Weighted sum of squared distances to them: at least the objective of ``labels``."""
+    objectives: tuple[float, ...]
+    """The exact objective of the labels before each iteration; never rises if K ≽ 0."""
+    passes: int
+    entries: int
+
+
+def _members(labels: FloatArray, weights: FloatArray | None, n_clusters: int) -> FloatArray:
+    """Return the n × K matrix of memberships: ones as bytes, or the weights."""
+    inside = labels[:, None] == np.arange(n_clusters)
+    return inside.astype(np.int8) if weights is None else inside * weights[:, None]
+
+
+def refine(
+    operator: KernelOperator,
+    labels: FloatArray,
+    n_clusters: int,
+    *,
+    n_iter: int,
+    weights: FloatArray | None = None,
+    n_threads: int = 1,
+    pack: bool = True,
+    progress: Progress | None = None,
+) -> Refined:
+    """Run exact Lloyd iterations in feature space, starting from ``labels``.
+
+    Passes over K: one an iteration, fewer if the labels stop changing. Memory: n × (K + 1) numbers
+    in float64 for the sums, and as much for the distances.
+
+    Parameters
+    ----------
+    operator : KernelOperator
+        K; its own weights are put aside.
+    labels : array of shape (n,)
+        Where to start.
+    n_clusters : int
+    n_iter : int
+        At most so many iterations; at least one.
+    weights : array of shape (n,), optional
+        Of the samples.
+    n_threads, pack, progress
+        See ``KernelOperator.multiply``.
+    """
+    unweighted = copy.copy(operator)
+    unweighted.root_weights = None
+    diagonal: FloatArray | None = None
+    heavy = np.ones(len(labels)) if weights is None else weights
+    objectives: list[float] = []
+    entries = 0
+    for index in range(n_iter):
+
+        def report(done: int, total: int, index: int = index) -> None:
+            if progress is not None:
+                progress(index * total + done, n_iter * total)
+
+        members = _members(labels, weights, n_clusters)
+        result = unweighted.multiply(members, n_threads=n_threads, progress=report, pack=pack)
+        entries += result.entries
+        if diagonal is None:
+            known = operator.is_psd is not None
+            diagonal = unweighted.diagonal() if known else result.diagonal
+        sizes = np.bincount(labels, heavy, n_clusters)
+        own = result.W[np.arange(len(labels)), labels]
+        within = np.bincount(labels, heavy * own, n_clusters)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            squared_norms = np.where(sizes > 0, within / sizes**2, 0.0)
+        objectives.append(float(diagonal @ heavy - sizes @ squared_norms))
+        centroids = FeatureCentroids(labels, weights, sizes, squared_norms)
+        distances = centroids.distances(result.W, diagonal)
+        new = distances.argmin(axis=1).astype(np.int32)
+        nearest = np.maximum(distances[np.arange(len(new)), new], 0.0)
+        inertia = float(nearest @ heavy)
+        unchanged = np.array_equal(new, labels)
+        labels = new
+        if unchanged:
+            break
+    return Refined(labels, centroids, inertia, tuple(objectives), index + 1, entries)

@@ -1,0 +1,271 @@
+"""The paper's Algorithm 1: a low-rank approximation from one pass over K, and from more."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+from scipy import linalg
+
+from sketchmeans.engine import Crew, Pass
+from sketchmeans.engine.passes import Progress
+from sketchmeans.kernels import FloatArray
+from sketchmeans.lowrank.result import IndefiniteKernelWarning, LowRank
+from sketchmeans.operators import KernelOperator
+from sketchmeans.points import row_blocks
+from sketchmeans.sketches import Sketch
+
+Truncation = Literal["late", "early"]
+Basis = Literal["svd", "qr"]
+
+EPS = float(np.finfo(np.float64).eps)
+CUT = 10.0
+"""Core eigenvalues below CUT·η·λ_max are noise; a negative one beyond that is not."""
+
+
+def one_pass(
+    operator: KernelOperator,
+    sketch: Sketch,
+    *,
+    rank: int,
+    truncation: Truncation = "late",
+    basis: Basis = "svd",
+    n_passes: int = 1,
+    n_threads: int = 1,
+    progress: Callable[[int], Progress | None] | None = None,
+    pack: bool = True,
+) -> LowRank:
+    """Approximate K by Y Yᵀ of the given rank from a random sketch W = KΩ (Algorithm 1).
+
+    Passes over K: n_passes. Kernel entries: n(n + 1)/2 a pass (half a tile a row more on the
+    diagonal), and 32n in float64 to measure the error of W. Memory: n × width numbers for one
+    pass, twice that for more (one and a half times with float32 tiles).
+
+    Parameters
+    ----------
+    operator : KernelOperator
+        K.
+    sketch : Sketch
+        Ω; its width is the paper's r' = r + l.
+    rank : int
+        r, the columns of the embedding.
+    truncation : {"late", "early"}
+        "late" cuts to ``rank`` after the eigendecomposition. "early" is Algorithm 1 as printed: Q
+        has ``rank`` columns before B is solved for; cheaper by nothing and less accurate.
+    basis : {"svd", "qr"}
+        Step 3 of the early form: leading left singular vectors of W, or QR of its first columns.
+    n_passes : int
+        Each further pass sketches with an orthonormal basis of the last W in place of Ω.
+    n_threads : int
+        Does not change the result.
+    progress : callable, optional
+        Called with the index of a pass; returns that pass's progress callback.
+    pack : bool
+        See ``KernelOperator.multiply``.
+    """
+    right: Sketch | FloatArray = sketch
+    entries = audit_entries = 0
+    for index in range(n_passes):
+        report = progress(index) if progress is not None else None
+        result = operator.multiply(right, n_threads=n_threads, progress=report, pack=pack)
+        entries += result.entries
+        Omega = right.matrix if isinstance(right, Sketch) else right
+        error, checked = operator.relative_error(Omega, result, sketch.seed)
+        audit_entries += checked
+        eta = noise_level(operator.dtype, max(error, result.audit))
+        if index + 1 < n_passes:
+            with Crew(1):
+                right = _orthonormalise(result.W, eta).astype(operator.dtype, copy=False)
+            if not right.shape[1]:  # K = 0: there is nothing to improve
+                right = Omega
+                break
+    Omega = right.matrix if isinstance(right, Sketch) else right
+    diagonal = result.diagonal if operator.is_psd is None else operator.diagonal()
+    return recover(
+        result,
+        Omega,
+        rank=rank,
+        truncation=truncation,
+        basis=basis,
+        eta=eta,
+        trace=float(diagonal.sum()),
+        passes=index + 1,
+        entries=entries,
+        audit_entries=audit_entries,
+        scale=operator.root_weights,
+    )
+
+
+def noise_level(dtype: np.dtype, measured: float) -> float:
+    """Return η, the relative error of W to reckon with: never below what rounding makes."""
+    return max(4 * float(np.finfo(dtype).eps), measured, 256 * EPS)
+
+
+def recover(
+    result: Pass,
+    Omega: FloatArray,
+    *,
+    rank: int,
+    truncation: Truncation = "late",
+    basis: Basis = "svd",
+    eta: float,
+    trace: float,
+    passes: int = 1,
+    entries: int = 0,
+    audit_entries: int = 0,
+    scale: FloatArray | None = None,
+) -> LowRank:
+    """Recover K ≈ FFᵀ from W = KΩ and Ω alone; ``result.W`` is overwritten.
+
+    The late form is K̂ = W(ΩᵀW)⁺Wᵀ, which equals Algorithm 1 with all columns kept and, for
+    K ≽ 0, satisfies 0 ≼ K̂ ≼ K. If the core ΩᵀW shows negative eigenvalues beyond the noise, K is
+    not positive semidefinite, the late form may explode, and the early form is taken instead.
+
+    Runs on one BLAS thread, on fixed blocks of rows: the same bits for any number of threads.
+    Memory: the dual coefficients, n × rank, beside W and Ω.
+    """
+    W = result.W
+    with Crew(1):
+        core = _Core(W, Omega, eta)
+        if core.negative_mass > 0:
+            warnings.warn(
+                "the kernel matrix is not positive semidefinite: "
+                f"{core.negative_mass:.2%} of its sketched core is negative. The embedding "
+                'follows its positive part, by the form truncation="early"; bounds on the '
+                "objective do not hold.",
+                IndefiniteKernelWarning,
+                stacklevel=2,
+            )
+        if truncation == "early" or core.negative_mass > 0:
+            T = _early(W, Omega, rank, basis, eta)
+        else:
+            T = core.late_map(W)
+        eigenvalues = _apply_in_place(W, T)
+        T = T[:, :rank]
+        dual = np.empty((len(W), T.shape[1]))
+        for rows in row_blocks(len(W)):
+            dual[rows] = Omega[rows].astype(np.float64) @ T
+        if scale is not None:
+            dual *= scale[:, None]
+    return LowRank(
+        factor=W[:, : len(eigenvalues)],
+        eigenvalues=eigenvalues,
+        rank=T.shape[1],
+        dual=dual,
+        trace=trace,
+        row_sums=result.row_sums,
+        sum_of_squares=result.sum_of_squares,
+        eta=eta,
+        passes=passes,
+        entries=entries,
+        audit_entries=audit_entries,
+        negative_mass=core.negative_mass,
+    )
+
+
+class _Core:
+    """ΩᵀKΩ in coordinates in which Ω is orthonormal, and its eigendecomposition."""
+
+    def __init__(self, W: FloatArray, Omega: FloatArray, eta: float) -> None:
+        self.eta = eta
+        # NOTE: the paper takes Ω as it comes; dividing out its Gram matrix makes the cut-off
+        # below independent of Ω's scale, and a rank-deficient Ω harmless.
+        values, vectors = np.linalg.eigh(_gram(Omega, Omega))
+        keep = values > len(values) * EPS * values[-1]
+        self.whiten = vectors[:, keep] / np.sqrt(values[keep])
+        core = self.whiten.T @ _gram(Omega, W) @ self.whiten
+        self.values, self.vectors = np.linalg.eigh((core + core.T) / 2)
+        self.size = float(np.abs(self.values).max(initial=0.0))
+        negative = self.values[self.values < -CUT * eta * self.size]
+        self.negative_mass = 0.0
+        if len(negative):
+            self.negative_mass = float(-negative.sum() / np.abs(self.values).sum())
+
+    def late_map(self, W: FloatArray) -> FloatArray:
+        """Return T with F = WT, K̂ = FFᵀ = W(ΩᵀW)⁺Wᵀ, and F's columns orthogonal.
+
+        NOTE: the paper solves with QᵀΩ, which a constant kernel makes singular; a pseudo-inverse
+        cut at the noise of W survives it (test_recovery_stays_finite).
+        """
+        keep = self.values > CUT * self.eta * self.size
+        T = self.whiten @ (self.vectors[:, keep] / np.sqrt(self.values[keep]))
+        gram = np.zeros((T.shape[1], T.shape[1]))
+        for rows in row_blocks(len(W)):
+            F = W[rows] @ T
+            gram += F.T @ F
+        _, rotation = np.linalg.eigh(gram)
+        return T @ rotation[:, ::-1]
+
+
+def _early(
+    W: FloatArray, Omega: FloatArray, rank: int, basis: Basis, eta: float
+) -> FloatArray:
+    """Return T with Y = WT for Algorithm 1 as printed, steps 3 to 6."""
+    if basis == "qr":
+        _, R = np.linalg.qr(W[:, :rank])
+        sizes = np.abs(R.diagonal())
+        keep = np.flatnonzero(sizes > max(EPS * len(W), eta) * sizes.max(initial=0.0))
+        if not len(keep):
+            return np.zeros((W.shape[1], 0))
+        to_basis = np.zeros((W.shape[1], len(keep)))  # Q = W · to_basis
+        _, R = np.linalg.qr(W[:, keep])
+        to_basis[keep] = linalg.solve_triangular(R, np.eye(len(keep)))
+    else:
+        to_basis = _leading_basis(W, rank, eta)
+    QW = to_basis.T @ _gram(W, W)
+    QO = to_basis.T @ _gram(W, Omega)
+    # NOTE: step 4 as a least-squares problem: QᵀΩ has more columns than rows.
+    B = linalg.lstsq(QO.T, QW.T)[0].T if QO.size else np.zeros((0, 0))
+    values, V = np.linalg.eigh((B + B.T) / 2)
+    keep = values > EPS * np.abs(values).max(initial=0.0)
+    order = np.flatnonzero(keep)[::-1]
+    return to_basis @ (V[:, order] * np.sqrt(values[order]))
+
+
+def _leading_basis(W: FloatArray, rank: int, eta: float) -> FloatArray:
+    """Return M with Q = WM orthonormal, Q the leading left singular vectors of W."""
+    values, V = np.linalg.eigh(_gram(W, W))
+    values, V = values[::-1], V[:, ::-1]
+    keep = np.arange(len(values)) < rank
+    keep &= values > max(len(values) * CUT * EPS, eta**2) * values[0]
+    M = V[:, keep] / np.sqrt(values[keep])
+    # The Gram matrix has squared the condition number: a second round restores orthogonality.
+    values, V = np.linalg.eigh(M.T @ _gram(W, W) @ M)
+    return M @ (V / np.sqrt(values))[:, ::-1]
+
+
+def _orthonormalise(W: FloatArray, eta: float) -> FloatArray:
+    """Orthonormalise the columns of W in place by two rounds of Gram and eigh; drop the null ones.
+
+    NOTE: as accurate as QR for this purpose, needs no second n × width array, and survives a
+    constant kernel (test_more_passes_survive_rank_deficiency).
+    """
+    for _ in range(2):
+        values, V = np.linalg.eigh(_gram(W, W))
+        keep = values > max(len(values) * CUT * EPS, eta**2) * values[-1]
+        M = V[:, keep] / np.sqrt(values[keep])
+        for rows in row_blocks(len(W)):
+            W[rows, : M.shape[1]] = W[rows] @ M
+        W = W[:, : M.shape[1]]
+    return W
+
+
+def _apply_in_place(W: FloatArray, T: FloatArray) -> FloatArray:
+    """Overwrite the first columns of W with WT, and return their squared norms."""
+    eigenvalues = np.zeros(T.shape[1])
+    for rows in row_blocks(len(W)):
+        block = W[rows] @ T
+        W[rows, : T.shape[1]] = block
+        eigenvalues += np.vecdot(block.T, block.T)
+    return eigenvalues
+
+
+def _gram(A: FloatArray, B: FloatArray) -> FloatArray:
+    """Return AᵀB, summed over fixed blocks of rows in float64."""
+    total = np.zeros((A.shape[1], B.shape[1]))
+    for rows in row_blocks(len(A)):
+        left = A[rows].astype(np.float64, copy=False)
+        total += left.T @ (left if B is A else B[rows].astype(np.float64, copy=False))
+    return total

@@ -1,0 +1,437 @@
+"""Lazy kernel matrices: shape, diagonal, tile, and products, but never the whole of K.
+
+``KernelOperator`` is the one abstraction that everything after it works on. Weights d are part of
+it: a weighted operator is D^½ K D^½, and the rest of the library need not know.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from sketchmeans.engine import (
+    Crew,
+    Pass,
+    RightHandSide,
+    panel_pass,
+    rectangular_product,
+    symmetric_pass,
+    tile_rows,
+)
+from sketchmeans.engine.passes import Progress, Tile, panel_rows
+from sketchmeans.kernels import FloatArray, Kernel, Statistic
+from sketchmeans.points import Points, csr_rows, row_blocks
+from sketchmeans.sketches import Sketch, multiply_columns
+
+AUDITED_ROWS = 32
+"""Rows of W that are computed again in float64, to measure its relative error η."""
+
+KernelFunction = Callable[..., Any]
+
+
+class KernelOperator(ABC):
+    """The kernel matrix of n samples, a block at a time.
+
+    Parameters
+    ----------
+    n : int
+        Samples.
+    dtype : dtype
+        Of the tiles.
+    weights : array of shape (n,), optional
+        Positive; K becomes D^½ K D^½.
+    """
+
+    engine = "numpy"
+    is_psd: bool | None = None
+    """Whether K is positive semidefinite: by construction (True), not (False), unknown (None)."""
+
+    def __init__(self, n: int, dtype: Any, weights: FloatArray | None = None) -> None:
+        self.shape = (n, n)
+        self.dtype = np.dtype(dtype)
+        self.root_weights = None if weights is None else np.sqrt(weights)
+
+    @abstractmethod
+    def _tile(self, rows: slice, columns: slice, out: FloatArray) -> FloatArray:
+        """Compute an unweighted tile; ``out`` is scratch space that it may use."""
+
+    @abstractmethod
+    def _diagonal(self) -> FloatArray:
+        """Compute the unweighted diagonal, in float64."""
+
+    def tile(self, rows: slice, columns: slice, out: FloatArray | None = None) -> FloatArray:
+        """Return K[rows, columns]; both slices need start and stop."""
+        if out is None:
+            out = np.empty((rows.stop - rows.start, columns.stop - columns.start), self.dtype)
+        T = self._tile(rows, columns, out)
+        if self.root_weights is not None:
+            T = self._weigh(T, rows, columns)
+        return T
+
+    def _weigh(self, T: FloatArray, rows: slice, columns: slice) -> FloatArray:
+        """Scale a tile of K to one of D^½ K D^½, in place."""
+        assert self.root_weights is not None
+        T *= self.root_weights[rows, None].astype(T.dtype)
+        T *= self.root_weights[None, columns].astype(T.dtype)
+        return T
+
+    def diagonal(self) -> FloatArray:
+        """Return K_ii in float64: n kernel entries."""
+        diagonal = self._diagonal()
+        return diagonal if self.root_weights is None else diagonal * self.root_weights**2
+
+    def multiply(
+        self,
+        right: Sketch | FloatArray,
+        *,
+        n_threads: int = 1,
+        progress: Progress | None = None,
+        pack: bool = True,
+    ) -> Pass:
+        """Return K Ω and what else one pass gives.
+
+        Passes over K: 1. Kernel entries: n(n + 1)/2, and at most half a tile a row more.
+        Memory: n × (width + 1) numbers in float64, Ω (a byte a number for signs), a tile a thread.
+
+        Parameters
+        ----------
+        right : Sketch or array of shape (n, width)
+            Ω.
+        n_threads : int
+            Does not change the result.
+        progress : callable, optional
+            Called with (tiles done, tiles in all).
+        pack : bool
+            Allow a prepared copy of the data where it is smaller than W; does not change the
+            result.
+        """
+        del pack
+        matrix = right.matrix if isinstance(right, Sketch) else right
+        side = RightHandSide(matrix, self.root_weights, self.dtype)
+        with Crew(n_threads) as crew:
+            return symmetric_pass(self.tile, side, crew=crew, progress=progress)
+
+    def __matmul__(self, matrix: FloatArray) -> FloatArray:
+        """Return K @ matrix in float64; a vector gives a vector."""
+        matrix = np.asarray(matrix)
+        if matrix.ndim == 1:
+            return self.multiply(matrix[:, None]).W[:, 0]
+        return self.multiply(matrix).W
+
+    def relative_error(self, right: FloatArray, result: Pass, seed: int) -> tuple[float, int]:
+        """Return the measured relative error of a pass, and the kernel entries that it took."""
+        del right, seed
+        return result.audit, 0
+
+    def scratch_bytes(self, width: int, n_threads: int, *, pack: bool) -> int:
+        """Return what ``multiply`` allocates beside W and Ω."""
+        del pack
+        side = tile_rows(self.shape[0])
+        tile = side * side + 4 * side * (width + 1)
+        return n_threads * (tile * self.dtype.itemsize + side * (width + 1) * 8)
+
+
+class DataOperator(KernelOperator):
+    """The kernel matrix of the rows of X, computed on the fly.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_samples, n_features)
+        Float32 or float64; kept without a copy.
+    kernel : Kernel
+    dtype : dtype, optional
+        Of the tiles; that of X if left out.
+    weights : array of shape (n_samples,), optional
+        Positive.
+    """
+
+    def __init__(
+        self, X: Any, kernel: Kernel, *, dtype: Any = None, weights: FloatArray | None = None
+    ) -> None:
+        super().__init__(X.shape[0], dtype or X.dtype, weights)
+        self.kernel = kernel
+        self.is_psd = kernel.is_psd
+        self._center = None
+        if kernel.statistic is Statistic.SQUARED_DISTANCE and not sparse.issparse(X):
+            self._center = X.mean(axis=0, dtype=np.float64).astype(X.dtype)
+        self.points = self._prepare(X)
+
+    def _prepare(self, X: Any) -> Points:
+        return Points(
+            X,
+            self.kernel.statistic,
+            unit_rows=self.kernel.unit_rows,
+            dtype=self.dtype,
+            center=self._center,
+        )
+
+    def _tile(self, rows: slice, columns: slice, out: FloatArray) -> FloatArray:
+        return self.kernel.of(self.points.block(rows, self.points, columns, out))
+
+    def _diagonal(self) -> FloatArray:
+        if self.kernel.statistic is Statistic.DOT:
+            return self.kernel.diagonal(self.points.squared_norms())
+        return self.kernel.diagonal(np.zeros(self.shape[0]))
+
+    def multiply(
+        self,
+        right: Sketch | FloatArray,
+        *,
+        n_threads: int = 1,
+        progress: Progress | None = None,
+        pack: bool = True,
+    ) -> Pass:
+        """Return K Ω and what else one pass gives; see ``KernelOperator.multiply``."""
+        if pack and self._worth_packing(_width(right)):
+            self.points.pack()
+        try:
+            return super().multiply(right, n_threads=n_threads, progress=progress)
+        finally:
+            self.points.unpack()
+
+    def _worth_packing(self, width: int) -> bool:
+        """Whether a prepared copy of the data is no larger than W."""
+        return 0 < self.points.packed_bytes <= self.shape[0] * (width + 1) * 8
+
+    def scratch_bytes(self, width: int, n_threads: int, *, pack: bool) -> int:
+        """Return what ``multiply`` allocates beside W and Ω."""
+        n, p = self.points.n_samples, self.points.n_features
+        row = p + 2
+        if self.points.is_sparse:
+            row = -(-self.points.X.nnz // n) * 4
+        panels = 4 * tile_rows(n) * row * 8
+        packed = self.points.packed_bytes if pack and self._worth_packing(width) else 0
+        norms = n * 8
+        own = super().scratch_bytes(width, n_threads, pack=pack)
+        return own + n_threads * panels + packed + norms
+
+    def relative_error(self, right: FloatArray, result: Pass, seed: int) -> tuple[float, int]:
+        """Compute a few rows of W again in float64, by another formula where there is one."""
+        n = self.shape[0]
+        chosen = _audited(n, seed)
+        truth = np.zeros((len(chosen), right.shape[1]))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for columns in row_blocks(n):
+                T = self.kernel.of(self.points.exact_rows(chosen, columns))
+                if self.root_weights is not None:
+                    T *= self.root_weights[chosen, None] * self.root_weights[None, columns]
+                truth += T @ right[columns].astype(np.float64)
+        size = float(np.linalg.norm(truth))
+        error = float(np.linalg.norm(result.W[chosen] - truth))
+        return (error / size if size > 0 else 0.0), len(chosen) * n
+
+    def against(self, X: Any) -> CrossKernel:
+        """Return the kernel between new rows and the samples."""
+        new = self._prepare(X)
+        return CrossKernel(
+            lambda rows, columns, out: self.kernel.of(new.block(rows, self.points, columns, out)),
+            (X.shape[0], self.shape[0]),
+            self.dtype,
+        )
+
+    def diagonal_of(self, X: Any) -> FloatArray:
+        """Return κ(x, x) for new rows."""
+        if self.kernel.statistic is Statistic.DOT:
+            return self.kernel.diagonal(self._prepare(X).squared_norms())
+        return self.kernel.diagonal(np.zeros(X.shape[0]))
+
+
+class CallableOperator(KernelOperator):
+    """The kernel matrix of a function of two blocks of rows, taken as symmetric.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_samples, n_features)
+    function : callable
+        ``function(A, B, **params)`` returns the kernel of every row of A with every row of B.
+    params : dict, optional
+        Passed on to ``function``.
+    dtype : dtype
+        Of the tiles.
+    weights : array of shape (n_samples,), optional
+        Positive.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        function: KernelFunction,
+        *,
+        params: dict[str, Any] | None = None,
+        dtype: Any = np.float64,
+        weights: FloatArray | None = None,
+    ) -> None:
+        super().__init__(X.shape[0], dtype, weights)
+        self.X, self.function, self.params = X, function, dict(params or {})
+
+    def evaluate(self, A: Any, B: Any) -> FloatArray:
+        """Call the function and check what it returns."""
+        name = getattr(self.function, "__name__", repr(self.function))
+        shape = (A.shape[0], B.shape[0])
+        try:
+            block = np.asarray(self.function(A, B, **self.params))
+        except Exception as error:
+            raise ValueError(
+                f"the kernel callable {name} raised {type(error).__name__} on blocks of "
+                f"{shape[0]} and {shape[1]} rows: {error}. It is called with two blocks of rows "
+                "and must return the kernel of every row of the first with every row of the "
+                "second."
+            ) from error
+        if block.shape != shape:
+            raise ValueError(
+                f"the kernel callable {name} returned shape {block.shape} for blocks of "
+                f"{shape[0]} and {shape[1]} rows, where {shape} is needed: one row for each row "
+                "of the first block, one column for each row of the second."
+            )
+        if block.dtype.kind not in "fiub":
+            raise ValueError(
+                f"the kernel callable {name} returned dtype {block.dtype}, where real numbers "
+                "are needed."
+            )
+        return block.astype(self.dtype)  # a copy: it is written to
+
+    def _tile(self, rows: slice, columns: slice, out: FloatArray) -> FloatArray:
+        return self.evaluate(_rows(self.X, rows), _rows(self.X, columns))
+
+    def _diagonal(self) -> FloatArray:
+        return self.diagonal_of(self.X)
+
+    def against(self, X: Any) -> CrossKernel:
+        """Return the kernel between new rows and the samples."""
+        return CrossKernel(
+            lambda rows, columns, out: self.evaluate(_rows(X, rows), _rows(self.X, columns)),
+            (X.shape[0], self.shape[0]),
+            self.dtype,
+        )
+
+    def diagonal_of(self, X: Any) -> FloatArray:
+        """Return κ(x, x) for new rows, from small blocks: 16 entries a row."""
+        blocks = [_rows(X, rows) for rows in row_blocks(X.shape[0], 16)]
+        return np.concatenate(
+            [self.evaluate(block, block).diagonal().astype(np.float64) for block in blocks]
+        )
+
+
+class PrecomputedOperator(KernelOperator):
+    """A kernel matrix that exists: an array, a memory map or a sparse matrix.
+
+    A pass reads it once, whole rows at a time and in order.
+
+    Parameters
+    ----------
+    K : array, memmap or CSR matrix of shape (n_samples, n_samples)
+    dtype : dtype
+        Of the arithmetic.
+    weights : array of shape (n_samples,), optional
+        Positive.
+    """
+
+    def __init__(
+        self, K: Any, *, dtype: Any = np.float64, weights: FloatArray | None = None
+    ) -> None:
+        super().__init__(K.shape[0], dtype, weights)
+        # A matrix in Fortran order is read by columns: K is symmetric, and so they are contiguous.
+        by_columns = isinstance(K, np.ndarray) and K.flags.f_contiguous
+        self.K = K.T if by_columns else K
+        self._known_diagonal: FloatArray | None = None
+
+    def _tile(self, rows: slice, columns: slice, out: FloatArray) -> FloatArray:
+        block = _rows(self.K, rows)[:, columns]
+        block = block.toarray() if sparse.issparse(block) else np.asarray(block)
+        return block.astype(self.dtype)  # a copy: it is written to
+
+    def _diagonal(self) -> FloatArray:
+        if self._known_diagonal is None:
+            self._known_diagonal = np.asarray(self.K.diagonal(), dtype=np.float64)
+        return self._known_diagonal
+
+    def multiply(
+        self,
+        right: Sketch | FloatArray,
+        *,
+        n_threads: int = 1,
+        progress: Progress | None = None,
+        pack: bool = True,
+    ) -> Pass:
+        """Return K Ω and what else one pass gives, reading K once and in order."""
+        del pack
+        n = self.shape[0]
+
+        def product(panel: FloatArray) -> FloatArray:
+            if isinstance(right, Sketch):
+                return right.apply(panel.T)
+            return multiply_columns(panel.T, right)
+
+        with Crew(n_threads) as crew:
+            return panel_pass(
+                lambda rows: self.tile(rows, slice(0, n)),
+                product,
+                n,
+                _width(right),
+                carried=self.root_weights,
+                audited=_audited(n, 0),
+                crew=crew,
+                progress=progress,
+            )
+
+    def scratch_bytes(self, width: int, n_threads: int, *, pack: bool) -> int:
+        """Return what ``multiply`` allocates beside W and Ω."""
+        del pack
+        n = self.shape[0]
+        # The panel, a temporary of its size, and for the fast transform two padded copies.
+        return n_threads * panel_rows(n) * n * self.dtype.itemsize * 6 + 5 * n * 8
+
+    def against(self, K: Any) -> CrossKernel:
+        """Return the kernel between new rows and the samples: K is its rows."""
+        return rows_as_kernel(K, self.dtype)
+
+
+class CrossKernel:
+    """The kernel between new points and the samples, m × n, lazy.
+
+    Parameters
+    ----------
+    tile : callable
+        ``tile(rows, columns, out)`` computes a block; ``out`` is scratch space.
+    shape : tuple of int
+        New points and samples.
+    dtype : dtype
+        Of the tiles.
+    """
+
+    def __init__(self, tile: Tile, shape: tuple[int, int], dtype: Any) -> None:
+        self.tile, self.shape, self.dtype = tile, shape, dtype
+
+    def multiply(self, right: FloatArray, *, n_threads: int = 1) -> FloatArray:
+        """Return k(x, X) @ right for every new point x: n kernel entries a point."""
+        right = right.astype(self.dtype, copy=False)
+        with Crew(n_threads) as crew:
+            return rectangular_product(self.tile, self.shape[0], right, crew=crew)
+
+
+def rows_as_kernel(K: Any, dtype: Any) -> CrossKernel:
+    """Return the kernel between new points and the samples where its rows are given."""
+
+    def tile(rows: slice, columns: slice, out: FloatArray) -> FloatArray:
+        block = _rows(K, rows)[:, columns]
+        block = block.toarray() if sparse.issparse(block) else np.asarray(block)
+        return block.astype(dtype, copy=False)
+
+    return CrossKernel(tile, K.shape, dtype)
+
+
+def _rows(X: Any, rows: slice) -> Any:
+    return csr_rows(X, rows) if sparse.issparse(X) else X[rows]
+
+
+def _width(right: Sketch | FloatArray) -> int:
+    return right.width if isinstance(right, Sketch) else right.shape[1]
+
+
+def _audited(n: int, seed: int) -> FloatArray:
+    random = np.random.default_rng([seed, n])
+    return np.sort(random.choice(n, min(n, AUDITED_ROWS), replace=False))

@@ -1,0 +1,129 @@
+"""Progress of a fit: a bar on a terminal, and scikit-learn's callbacks where it has them."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn before 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands in for scikit-learn's mixin: no callbacks can be set."""
+
+    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the method as it is."""
+        return method
+
+
+TICKS = 50
+"""Steps that a stage of the fit is reported in to scikit-learn's callbacks."""
+
+Tick = Callable[[int, int], None]
+
+
+class FitProgress:
+    """Tells of the stages of one fit.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its callbacks are told, if it has any; its ``verbose`` asks for a bar on standard error.
+    n_stages : int
+        The most stages that there will be.
+    """
+
+    def __init__(self, estimator: Any, n_stages: int) -> None:
+        self.estimator = estimator
+        self.n_stages = n_stages
+        self.seconds: dict[str, float] = {}
+        self._context: Any = None
+        self._bar: Bar | None = Bar(sys.stderr) if estimator.verbose else None
+
+    def __enter__(self) -> FitProgress:
+        if getattr(self.estimator, "_skl_callbacks", None):
+            self._context = self.estimator._init_callback_context(max_subtasks=self.n_stages)
+            self._context.call_on_fit_task_begin(estimator=self.estimator)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+        if self._context is not None and error[0] is None:
+            self._context.call_on_fit_task_end(estimator=self.estimator)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[Tick]:
+        """Time a stage and yield its progress callback, tick(done, total)."""
+        start = time.perf_counter()
+        context = None
+        if self._context is not None:
+            context = self._context.subcontext(task_name=name, max_subtasks=TICKS)
+            context.call_on_fit_task_begin(estimator=self.estimator)
+        told = 0
+
+        def tick(done: int, total: int) -> None:
+            nonlocal told
+            if self._bar is not None:
+                self._bar.show(name, done, total)
+            while context is not None and told < TICKS * done // total:
+                told += 1
+                step = context.subcontext(task_name="tiles")
+                step.call_on_fit_task_begin(estimator=self.estimator)
+                step.call_on_fit_task_end(estimator=self.estimator)
+
+        yield tick
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+        tick(1, 1)
+        if context is not None:
+            context.call_on_fit_task_end(estimator=self.estimator)
+
+
+class Bar:
+    """A progress bar on a terminal: rich's if it is installed, else one line of text.
+
+    Where the stream is no terminal, a line a finished stage is all that is written.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._on_terminal = stream.isatty()
+        self._rich: Any = None
+        self._tasks: dict[str, Any] = {}
+        self._started = time.perf_counter()
+        self._open = ""
+        if self._on_terminal:
+            try:
+                from rich.console import Console
+                from rich.progress import Progress
+            except ImportError:
+                return
+            self._rich = Progress(console=Console(file=stream))
+            self._rich.start()
+
+    def show(self, name: str, done: int, total: int) -> None:
+        """Draw the state of the stage called ``name``."""
+        if self._rich is not None:
+            if name not in self._tasks:
+                self._tasks[name] = self._rich.add_task(name, total=1.0)
+            self._rich.update(self._tasks[name], completed=done / total)
+        elif self._on_terminal:
+            self._stream.write(f"\r{name}: {done / total:4.0%}")
+            self._open = "\n" if done < total else ""
+            self._stream.write("\n" if done == total and name not in self._tasks else "")
+            self._tasks[name] = done == total or self._tasks.get(name)
+            self._stream.flush()
+        elif done == total and name not in self._tasks:
+            self._tasks[name] = True
+            self._stream.write(f"{name}: done at {time.perf_counter() - self._started:.1f} s\n")
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        if self._rich is not None:
+            self._rich.stop()
+        elif self._open:
+            self._stream.write(self._open)
