@@ -31,7 +31,7 @@ def resolve_gamma(gamma: Any, kernel: type[Kernel], X: Any, seed: int) -> float:
         factor = -1.0
     if not 0 < factor < float("inf"):
         raise ValueError(
-            f"gamma={gamma!r} is not understood: give a number, \"median\", a multiple such as "
+            f'gamma={gamma!r} is not understood: give a number, "median", a multiple such as '
             '"4*median", or "scale".'
         )
     return factor / median_scale(kernel, X, seed)

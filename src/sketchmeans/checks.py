@@ -84,13 +84,13 @@ def check_rank(rank: Any, n: int, *, truncation: str) -> None:
         check_choice("rank", rank, ["auto"])
     elif isinstance(rank, Integral) and not isinstance(rank, bool):
         check_count("rank", rank)
-        if rank > n:
+        if int(rank) > n:
             raise ValueError(
                 f"rank={rank} exceeds n_samples={n}: a kernel matrix of {n} samples has rank at "
                 f'most {n}. Lower rank, or leave rank="auto".'
             )
     elif isinstance(rank, Real) and not isinstance(rank, bool):
-        if not 0 < rank < 1:
+        if not 0 < float(rank) < 1:
             raise ValueError(
                 f"rank={rank} must be a whole number from 1 to n_samples={n}, a fraction of the "
                 'trace strictly between 0 and 1, or "auto".'

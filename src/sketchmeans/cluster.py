@@ -13,8 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
 from sketchmeans.checks import check_count, check_number, check_weights, distinct_rows
-from sketchmeans.embedding import Embedded, SketchedEstimator
 from sketchmeans.engine import Crew, count_threads
+from sketchmeans.estimator import Embedded, SketchedEstimator
 from sketchmeans.kernels import FloatArray
 from sketchmeans.lloyd import FeatureCentroids, refine
 from sketchmeans.points import row_blocks
@@ -262,13 +262,15 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
         """Fit, and return ``labels_``."""
         return self.fit(X, sample_weight=sample_weight).labels_
 
-    def _assign(self, X: Any) -> tuple[FloatArray, FloatArray]:
-        """Return the nearest cluster of each point, and its squared distance."""
+    def _assign(self, X: Any, *, measure: bool) -> tuple[FloatArray, FloatArray]:
+        """Return the nearest cluster of each point and, if measured, its squared distance."""
         X = self._check_new(X)
         n_threads = count_threads(self.n_jobs)
         cross = self._against(X)
         if self._centroids is not None:
-            return self._centroids.assign(cross, self._new_points.diagonal_of(X), n_threads)
+            assert self._new_points is not None
+            diagonal = self._new_points.diagonal_of(X) if measure else np.zeros(X.shape[0])
+            return self._centroids.assign(cross, diagonal, n_threads)
         Y = cross.multiply(self._dual, n_threads=n_threads)
         centers = self.cluster_centers_.astype(np.float64)
         labels = np.empty(len(Y), np.int32)
@@ -295,10 +297,10 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
         -------
         array of shape (n_points,)
         """
-        return self._assign(X)[0]
+        return self._assign(X, measure=False)[0]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the objective of X: of the training data, −inertia_."""
-        labels, squares = self._assign(X)
+        labels, squares = self._assign(X, measure=True)
         weights = check_weights(sample_weight, len(labels))
         return -float(squares.sum() if weights is None else squares @ weights)

@@ -63,6 +63,14 @@ class KernelOperator(ABC):
     def _diagonal(self) -> FloatArray:
         """Compute the unweighted diagonal, in float64."""
 
+    @abstractmethod
+    def against(self, X: Any) -> CrossKernel:
+        """Return the kernel between new points and the samples, unweighted."""
+
+    @abstractmethod
+    def diagonal_of(self, X: Any) -> FloatArray:
+        """Return κ(x, x) for new points, in float64."""
+
     def tile(self, rows: slice, columns: slice, out: FloatArray | None = None) -> FloatArray:
         """Return K[rows, columns]; both slices need start and stop."""
         if out is None:
@@ -225,7 +233,11 @@ class DataOperator(KernelOperator):
         return (error / size if size > 0 else 0.0), len(chosen) * n
 
     def against(self, X: Any) -> CrossKernel:
-        """Return the kernel between new rows and the samples."""
+        """Return the kernel between new rows and the samples, sparse or not as those are."""
+        if sparse.issparse(X) and not self.points.is_sparse:
+            X = X.toarray()
+        elif self.points.is_sparse:
+            X = sparse.csr_matrix(X)
         new = self._prepare(X)
         return CrossKernel(
             lambda rows, columns, out: self.kernel.of(new.block(rows, self.points, columns, out)),
@@ -388,6 +400,17 @@ class PrecomputedOperator(KernelOperator):
     def against(self, K: Any) -> CrossKernel:
         """Return the kernel between new rows and the samples: K is its rows."""
         return rows_as_kernel(K, self.dtype)
+
+    def diagonal_of(self, K: Any) -> FloatArray:
+        """Return κ(x, x) for the samples themselves; rows of new points do not hold it."""
+        diagonal = self._diagonal()
+        if K.shape != self.shape or not np.array_equal(K.diagonal(), diagonal):
+            raise ValueError(
+                "distances in feature space need κ(x, x), which rows of a precomputed kernel hold "
+                "only for the training samples. Score the training kernel, or score without "
+                "refinement (n_refine=0)."
+            )
+        return diagonal
 
 
 class CrossKernel:

@@ -6,18 +6,26 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar, cast
 
 try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+    from sklearn import callback as _callback
 except ImportError:  # scikit-learn before 1.9
+    _callback = None
 
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands in for scikit-learn's mixin: no callbacks can be set."""
+Method = TypeVar("Method", bound=Callable[..., Any])
 
-    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the method as it is."""
-        return method
+
+class _NoCallbacks:
+    """Stands in for scikit-learn's mixin where there is none: no callbacks can be set."""
+
+
+CallbackSupportMixin: Any = _NoCallbacks if _callback is None else _callback.CallbackSupportMixin
+
+
+def with_callbacks(method: Method) -> Method:
+    """Let scikit-learn end the callbacks of a fit, where the installed version has them."""
+    return method if _callback is None else cast(Method, _callback.with_callbacks(method))
 
 
 TICKS = 50

@@ -197,7 +197,8 @@ class IdentitySketch(Sketch):
 
 
 SKETCHES: dict[str, type[Sketch]] = {
-    sketch.name: sketch for sketch in (HadamardSketch, GaussianSketch, RademacherSketch, SparseSketch)
+    sketch.name: sketch
+    for sketch in (HadamardSketch, GaussianSketch, RademacherSketch, SparseSketch)
 }
 
 

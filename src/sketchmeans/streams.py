@@ -9,7 +9,6 @@ from sklearn.utils import check_random_state
 
 from sketchmeans.engine import Crew, Pass, count_threads
 from sketchmeans.engine.passes import _sum_of_squares
-from sketchmeans.kernels import FloatArray
 from sketchmeans.operators import AUDITED_ROWS
 from sketchmeans.sketches import SKETCHES, Sketch, make_sketch
 
@@ -68,7 +67,7 @@ class ColumnStream:
         name = "hadamard" if sketch == "auto" else sketch
         self.sketch: Sketch = make_sketch(name, n_samples, self.width, seed)
         self.n_threads = count_threads(n_jobs)
-        self.dtype = np.dtype(np.float64)
+        self.dtype: np.dtype[Any] = np.dtype(np.float64)
         self._seen = np.zeros(n_samples, dtype=bool)
         self._W = np.zeros((n_samples, self.width))
         self._row_sums = np.zeros(n_samples)

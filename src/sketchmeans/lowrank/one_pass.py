@@ -199,9 +199,7 @@ class _Core:
         return T @ rotation[:, ::-1]
 
 
-def _early(
-    W: FloatArray, Omega: FloatArray, rank: int, basis: Basis, eta: float
-) -> FloatArray:
+def _early(W: FloatArray, Omega: FloatArray, rank: int, basis: Basis, eta: float) -> FloatArray:
     """Return T with Y = WT for Algorithm 1 as printed, steps 3 to 6."""
     if basis == "qr":
         _, R = np.linalg.qr(W[:, :rank])
