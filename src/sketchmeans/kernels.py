@@ -1,8 +1,9 @@
 """Kernels: each is one scalar function of one pairwise statistic, written once.
 
-Entry, diagonal and tile of a kernel all derive from ``Kernel.of``. A new kernel is a frozen
-dataclass of a few lines; its fields are the options that it reads, and adding it to ``KERNELS``
-makes it known to the estimators and to the tests, which run over that registry.
+κ(x, y) = map(scale · statistic(x, y) + shift). Entry, diagonal and tile of a kernel all derive from
+these three; the engine folds ``scale`` into the matrix product that makes the statistic. A new
+kernel is a frozen dataclass of a few lines; its fields are the options that it reads, and adding
+it to ``KERNELS`` makes it known to the estimators and to the tests, which run over that registry.
 """
 
 from __future__ import annotations
@@ -29,21 +30,42 @@ class Statistic(enum.Enum):
 
 @dataclass(frozen=True)
 class Kernel(ABC):
-    """A kernel κ(x, y) = of(statistic(x, y))."""
+    """A kernel κ(x, y) = map(scale · statistic(x, y) + shift)."""
 
     name: ClassVar[str]
     statistic: ClassVar[Statistic]
     unit_rows: ClassVar[bool] = False
     """Whether samples are scaled to norm one before the statistic is taken."""
 
+    @property
+    def scale(self) -> float:
+        """Factor of the statistic."""
+        return 1.0
+
+    @property
+    def shift(self) -> float:
+        """Added to the scaled statistic."""
+        return 0.0
+
     @abstractmethod
-    def of(self, statistic: FloatArray) -> FloatArray:
-        """Turn an array of statistics into kernel values, in place, and return it."""
+    def map(self, argument: FloatArray) -> FloatArray:
+        """Turn an array of arguments into kernel values, in place, and return it."""
 
     @property
     def is_psd(self) -> bool:
         """Whether every kernel matrix of this kernel is positive semidefinite, by construction."""
         return True
+
+    def of_scaled(self, scaled: FloatArray) -> FloatArray:
+        """Turn scale · statistic into kernel values, in place, and return it."""
+        if self.shift:
+            scaled += self.shift
+        return self.map(scaled)
+
+    def of(self, statistic: FloatArray) -> FloatArray:
+        """Turn an array of statistics into kernel values, in place, and return it."""
+        statistic *= self.scale
+        return self.of_scaled(statistic)
 
     def diagonal(self, squared_norms: FloatArray) -> FloatArray:
         """κ(x, x) for samples of these squared norms, in float64."""
@@ -64,9 +86,9 @@ class Linear(Kernel):
     name = "linear"
     statistic = Statistic.DOT
 
-    def of(self, statistic: FloatArray) -> FloatArray:
+    def map(self, argument: FloatArray) -> FloatArray:
         """Return the dot products as they are."""
-        return statistic
+        return argument
 
 
 @dataclass(frozen=True)
@@ -79,21 +101,28 @@ class Polynomial(Kernel):
     name = "polynomial"
     statistic = Statistic.DOT
 
-    def of(self, statistic: FloatArray) -> FloatArray:
-        """Raise γ·statistic + coef0 to the degree, by multiplications only."""
-        statistic *= self.gamma
-        if self.coef0:
-            statistic += self.coef0
+    @property
+    def scale(self) -> float:
+        """γ."""
+        return self.gamma
+
+    @property
+    def shift(self) -> float:
+        """coef0."""
+        return self.coef0
+
+    def map(self, argument: FloatArray) -> FloatArray:
+        """Raise the argument to the degree, by multiplications only."""
         if self.degree == 1:
-            return statistic
+            return argument
         if self.degree == 2:
-            return np.multiply(statistic, statistic, out=statistic)
-        base = statistic.copy()
+            return np.multiply(argument, argument, out=argument)
+        base = argument.copy()
         for bit in format(self.degree, "b")[1:]:
-            np.multiply(statistic, statistic, out=statistic)
+            np.multiply(argument, argument, out=argument)
             if bit == "1":
-                statistic *= base
-        return statistic
+                argument *= base
+        return argument
 
     @property
     def is_psd(self) -> bool:
@@ -109,10 +138,14 @@ class Gaussian(Kernel):
     name = "rbf"
     statistic = Statistic.SQUARED_DISTANCE
 
-    def of(self, statistic: FloatArray) -> FloatArray:
-        """Return exp(−γ·statistic)."""
-        statistic *= -self.gamma
-        return np.exp(statistic, out=statistic)
+    @property
+    def scale(self) -> float:
+        """−γ."""
+        return -self.gamma
+
+    def map(self, argument: FloatArray) -> FloatArray:
+        """Return exp(argument)."""
+        return np.exp(argument, out=argument)
 
 
 @dataclass(frozen=True)
@@ -123,10 +156,14 @@ class Laplacian(Kernel):
     name = "laplacian"
     statistic = Statistic.MANHATTAN
 
-    def of(self, statistic: FloatArray) -> FloatArray:
-        """Return exp(−γ·statistic)."""
-        statistic *= -self.gamma
-        return np.exp(statistic, out=statistic)
+    @property
+    def scale(self) -> float:
+        """−γ."""
+        return -self.gamma
+
+    def map(self, argument: FloatArray) -> FloatArray:
+        """Return exp(argument)."""
+        return np.exp(argument, out=argument)
 
 
 @dataclass(frozen=True)
@@ -137,9 +174,9 @@ class Cosine(Kernel):
     statistic = Statistic.DOT
     unit_rows = True
 
-    def of(self, statistic: FloatArray) -> FloatArray:
+    def map(self, argument: FloatArray) -> FloatArray:
         """Return the dot products of unit rows as they are."""
-        return statistic
+        return argument
 
 
 @dataclass(frozen=True)
@@ -151,11 +188,19 @@ class Sigmoid(Kernel):
     name = "sigmoid"
     statistic = Statistic.DOT
 
-    def of(self, statistic: FloatArray) -> FloatArray:
-        """Return tanh(γ·statistic + coef0)."""
-        statistic *= self.gamma
-        statistic += self.coef0
-        return np.tanh(statistic, out=statistic)
+    @property
+    def scale(self) -> float:
+        """γ."""
+        return self.gamma
+
+    @property
+    def shift(self) -> float:
+        """coef0."""
+        return self.coef0
+
+    def map(self, argument: FloatArray) -> FloatArray:
+        """Return tanh(argument)."""
+        return np.tanh(argument, out=argument)
 
     @property
     def is_psd(self) -> bool:

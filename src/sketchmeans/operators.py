@@ -30,6 +30,9 @@ from sketchmeans.sketches import Sketch, multiply_columns
 AUDITED_ROWS = 32
 """Rows of W that are computed again in float64, to measure its relative error η."""
 
+_LARGEST_FOLDED = 1e30
+"""A scale is folded into the matrix product of a tile while it leaves ‖x‖² below this."""
+
 KernelFunction = Callable[..., Any]
 
 
@@ -167,6 +170,15 @@ class DataOperator(KernelOperator):
         if kernel.statistic is Statistic.SQUARED_DISTANCE and not sparse.issparse(X):
             self._center = X.mean(axis=0, dtype=np.float64).astype(X.dtype)
         self.points = self._prepare(X)
+        self._folds = abs(kernel.scale) * max(1.0, self.points.largest_norm) < _LARGEST_FOLDED
+
+    def _block(self, ours: Points, rows: slice, columns: slice, out: FloatArray) -> FloatArray:
+        """Return the kernel of rows of ``ours`` with rows of the samples."""
+        if self._folds:
+            scaled = ours.block(rows, self.points, columns, scale=self.kernel.scale, out=out)
+            return self.kernel.of_scaled(scaled)
+        # A huge γ times a norm would be infinite, and infinity minus infinity is not a number.
+        return self.kernel.of(ours.block(rows, self.points, columns, out=out))
 
     def _prepare(self, X: Any) -> Points:
         return Points(
@@ -178,7 +190,7 @@ class DataOperator(KernelOperator):
         )
 
     def _tile(self, rows: slice, columns: slice, out: FloatArray) -> FloatArray:
-        return self.kernel.of(self.points.block(rows, self.points, columns, out))
+        return self._block(self.points, rows, columns, out)
 
     def _diagonal(self) -> FloatArray:
         if self.kernel.statistic is Statistic.DOT:
@@ -240,7 +252,7 @@ class DataOperator(KernelOperator):
             X = sparse.csr_matrix(X)
         new = self._prepare(X)
         return CrossKernel(
-            lambda rows, columns, out: self.kernel.of(new.block(rows, self.points, columns, out)),
+            lambda rows, columns, out: self._block(new, rows, columns, out),
             (X.shape[0], self.shape[0]),
             self.dtype,
         )
@@ -433,7 +445,15 @@ class CrossKernel:
         """Return k(x, X) @ right for every new point x: n kernel entries a point."""
         right = right.astype(self.dtype, copy=False)
         with Crew(n_threads) as crew:
-            return rectangular_product(self.tile, self.shape[0], right, crew=crew)
+            product = rectangular_product(self.tile, self.shape[0], right, crew=crew)
+        if not np.isfinite(product).all():
+            bad = int(np.argmin(np.isfinite(product).all(axis=1)))
+            raise ValueError(
+                f"the kernel of point {bad} with the training samples is not finite. Likely "
+                "causes: a point far outside the training data under a polynomial kernel, or NaN "
+                "or inf from a callable or precomputed kernel."
+            )
+        return product
 
 
 def rows_as_kernel(K: Any, dtype: Any) -> CrossKernel:

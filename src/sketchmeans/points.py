@@ -107,6 +107,11 @@ class Points:
         """‖x‖² of the prepared rows, in float64."""
         return np.concatenate([self._squared_norms(rows) for rows in row_blocks(self.n_samples)])
 
+    @property
+    def largest_norm(self) -> float:
+        """The largest ‖x‖² that squared distances are made from; 0 for other statistics."""
+        return float(self._norms.max()) if self._norms is not None else 0.0
+
     def rows(self, rows: slice) -> Any:
         """Return a block of rows: centred, scaled, and in the tile's precision."""
         if self.is_sparse:
@@ -153,9 +158,18 @@ class Points:
         self._panels = None
 
     def block(
-        self, rows: slice, others: Points, columns: slice, out: FloatArray | None = None
+        self,
+        rows: slice,
+        others: Points,
+        columns: slice,
+        *,
+        scale: float = 1.0,
+        out: FloatArray | None = None,
     ) -> FloatArray:
-        """Return the statistic of every pair of a row of ours and a row of ``others``.
+        """Return scale · statistic for every pair of a row of ours and a row of ``others``.
+
+        Squared distances come from dot products, so that of two equal rows may be a rounding
+        error to either side of zero; that of a row with itself is zero.
 
         Parameters
         ----------
@@ -163,35 +177,37 @@ class Points:
             With start and stop.
         others : Points
             Prepared in the same way (the same center); may be this object.
+        scale : float
+            Folded into the matrix product, which saves a visit to every entry.
         out : array of shape (rows, columns), optional
             Scratch space in the tile's dtype, used where that saves an allocation.
         """
         if self.statistic is Statistic.MANHATTAN:
-            return self._manhattan(rows, others, columns)
+            block = self._manhattan(rows, others, columns)
+            block *= scale
+            return block
         if self.is_sparse:
-            statistic = (self.rows(rows) @ others.rows(columns).T).toarray()
+            block = (self.rows(rows) @ others.rows(columns).T).toarray()
             if self.statistic is Statistic.SQUARED_DISTANCE:
                 assert self._norms is not None
                 assert others._norms is not None
-                statistic *= -2
-                statistic += self._norms[rows, None]
-                statistic += others._norms[None, columns]
+                block *= -2
+                block += self._norms[rows, None]
+                block += others._norms[None, columns]
+            block *= scale
         elif self.statistic is Statistic.SQUARED_DISTANCE:
             panel = self.panel(rows)
-            left = np.empty_like(panel)  # [−2x, ‖x‖², 1]
-            np.multiply(panel[:, :-2], -2, out=left[:, :-2])
-            left[:, -2] = panel[:, -1]
-            left[:, -1] = 1
-            statistic = np.matmul(left, others.panel(columns).T, out=out)
+            left = np.empty_like(panel)  # scale · [−2x, ‖x‖², 1]
+            np.multiply(panel[:, :-2], -2 * scale, out=left[:, :-2])
+            np.multiply(panel[:, -1], scale, out=left[:, -2])
+            left[:, -1] = scale
+            block = np.matmul(left, others.panel(columns).T, out=out)
         else:
-            statistic = np.matmul(self.rows(rows), others.rows(columns).T, out=out)
-        if self.statistic is Statistic.SQUARED_DISTANCE:
-            # A distance that rounding made negative is as well served by its absolute value as
-            # by zero, and np.abs is five times faster than np.maximum (benchmarks/tile_parts.py).
-            np.abs(statistic, out=statistic)
-            if others is self and rows == columns:
-                np.fill_diagonal(statistic, 0)
-        return statistic
+            left = self.rows(rows)
+            block = np.matmul(left if scale == 1 else left * scale, others.rows(columns).T, out=out)
+        if self.statistic is Statistic.SQUARED_DISTANCE and others is self and rows == columns:
+            np.fill_diagonal(block, 0)
+        return block
 
     def _manhattan(self, rows: slice, others: Points, columns: slice) -> FloatArray:
         ours, theirs = self.rows(rows), others.rows(columns)

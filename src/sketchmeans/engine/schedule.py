@@ -8,12 +8,15 @@ from collections.abc import Iterator
 def tile_rows(n: int) -> int:
     """Return the side of a tile for n samples: a function of n alone, for it decides the bits.
 
-    256 rows keep a float32 tile in a level-2 cache; below 8,192 samples the tiles get smaller, so
-    that there are 32 row blocks and a round can occupy 16 threads.
+    Below 16,384 samples the tiles get smaller, so that there are 32 row blocks and a round can
+    occupy 16 threads. Above, 512 rows: a tile of 256 rows is a tenth faster on one thread, but its
+    NumPy calls are so short that two threads spend a third of their time handing each other the
+    interpreter's lock (``python -m benchmarks.tile_parts``).
     """
-    if n >= 8192:
-        return 256
-    return 128 if n >= 4096 else 64
+    for side in (512, 256, 128):
+        if n >= 32 * side:
+            return side
+    return 64
 
 
 def grid(n: int, size: int | None = None) -> list[slice]:
