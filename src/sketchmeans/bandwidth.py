@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.spatial.distance import pdist
 
 from sketchmeans.checks import check_number
 from sketchmeans.kernels import FloatArray, Kernel, Statistic
@@ -60,15 +61,15 @@ def median_scale(kernel: type[Kernel], X: Any, seed: int) -> float:
 
 
 def _pair_distances(sample: Any, statistic: Statistic) -> FloatArray:
+    if not sparse.issparse(sample):
+        metric = "cityblock" if statistic is Statistic.MANHATTAN else "sqeuclidean"
+        return pdist(sample, metric)
     n = sample.shape[0]
-    center = None if sparse.issparse(sample) else sample.mean(axis=0)
-    points = Points(sample, statistic, unit_rows=False, dtype=np.float64, center=center)
-    distances = points.block(slice(0, n), points, slice(0, n))
+    points = Points(sample, statistic, unit_rows=False, dtype=np.float64)
+    distances = points.block(slice(0, n), points, slice(0, n))[np.triu_indices(n, 1)]
     # Duplicates are at distance zero; from dot products they come out as rounding.
-    squares = points.squared_norms() if statistic is Statistic.SQUARED_DISTANCE else None
-    if squares is not None:
-        distances[distances < 1e-14 * (squares[:, None] + squares[None, :])] = 0
-    return distances[np.triu_indices(n, 1)]
+    distances[distances < 1e-14 * max(points.largest_norm, 0.0)] = 0
+    return distances
 
 
 def _variance(X: Any) -> float:

@@ -24,7 +24,7 @@ from sketchmeans.engine import (
 )
 from sketchmeans.engine.passes import Progress, Tile, panel_rows
 from sketchmeans.kernels import FloatArray, Kernel, Statistic
-from sketchmeans.points import Points, csr_rows, row_blocks
+from sketchmeans.points import Points, csr_rows, data_blocks, row_blocks
 from sketchmeans.sketches import Sketch, multiply_columns
 
 AUDITED_ROWS = 32
@@ -32,6 +32,9 @@ AUDITED_ROWS = 32
 
 _LARGEST_FOLDED = 1e30
 """A scale is folded into the matrix product of a tile while it leaves ‖x‖² below this."""
+
+_THREAD_BYTES = 6_000_000
+"""What BLAS and the allocator keep for a thread, beyond its tile."""
 
 KernelFunction = Callable[..., Any]
 
@@ -143,7 +146,8 @@ class KernelOperator(ABC):
         del pack
         side = tile_rows(self.shape[0])
         tile = side * side + 4 * side * (width + 1)
-        return n_threads * (tile * self.dtype.itemsize + side * (width + 1) * 8)
+        own = tile * self.dtype.itemsize + side * (width + 1) * 8
+        return n_threads * (own + _THREAD_BYTES)
 
 
 class DataOperator(KernelOperator):
@@ -235,7 +239,7 @@ class DataOperator(KernelOperator):
         chosen = _audited(n, seed)
         truth = np.zeros((len(chosen), right.shape[1]))
         with np.errstate(over="ignore", invalid="ignore"):
-            for columns in row_blocks(n):
+            for columns in data_blocks(self.points.X):
                 T = self.kernel.of(self.points.exact_rows(chosen, columns))
                 if self.root_weights is not None:
                     T *= self.root_weights[chosen, None] * self.root_weights[None, columns]
@@ -407,7 +411,8 @@ class PrecomputedOperator(KernelOperator):
         del pack
         n = self.shape[0]
         # The panel, a temporary of its size, and for the fast transform two padded copies.
-        return n_threads * panel_rows(n) * n * self.dtype.itemsize * 6 + 5 * n * 8
+        panels = panel_rows(n) * n * self.dtype.itemsize * 6
+        return n_threads * (panels + _THREAD_BYTES) + 5 * n * 8
 
     def against(self, K: Any) -> CrossKernel:
         """Return the kernel between new rows and the samples: K is its rows."""

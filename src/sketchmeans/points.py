@@ -25,6 +25,12 @@ def row_blocks(n: int, size: int = BLOCK) -> list[slice]:
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
+def data_blocks(X: Any) -> list[slice]:
+    """Cut the rows of X into slices of at most half a million numbers."""
+    n, p = X.shape
+    return row_blocks(n, max(1, min(BLOCK, (1 << 19) // max(p, 1))))
+
+
 def csr_rows(X: Any, rows: slice) -> Any:
     """Return a block of rows of a CSR matrix that shares its memory (SciPy's slicing copies)."""
     pointers = X.indptr[rows.start : rows.stop + 1]
@@ -84,14 +90,14 @@ class Points:
                 self._scale = np.where(norms > 0, 1.0 / norms, 0.0)
         if statistic is Statistic.SQUARED_DISTANCE:
             self._norms = np.concatenate(
-                [self._squared_norms(rows) for rows in row_blocks(self.n_samples)]
+                [self._squared_norms(rows) for rows in data_blocks(X)]
             ).astype(self.dtype)
 
     def _raw_squared_norms(self) -> FloatArray:
         """‖x‖² of the rows as given, in float64."""
         if self.is_sparse:
             return np.asarray(self.X.multiply(self.X).sum(axis=1), dtype=np.float64).ravel()
-        blocks = (self.X[rows].astype(np.float64) for rows in row_blocks(self.n_samples))
+        blocks = (self.X[rows].astype(np.float64) for rows in data_blocks(self.X))
         return np.concatenate([np.vecdot(block, block) for block in blocks])
 
     def _squared_norms(self, rows: slice) -> FloatArray:
@@ -105,7 +111,7 @@ class Points:
 
     def squared_norms(self) -> FloatArray:
         """‖x‖² of the prepared rows, in float64."""
-        return np.concatenate([self._squared_norms(rows) for rows in row_blocks(self.n_samples)])
+        return np.concatenate([self._squared_norms(rows) for rows in data_blocks(self.X)])
 
     @property
     def largest_norm(self) -> float:
@@ -149,7 +155,7 @@ class Points:
         if not self.packed_bytes or self._panels is not None:
             return
         panels = np.empty((self.n_samples, self.n_features + 2), self.dtype)
-        for rows in row_blocks(self.n_samples):
+        for rows in data_blocks(self.X):
             panels[rows] = self.panel(rows)
         self._panels = panels
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans.kernels import Gaussian, Kernel, Statistic
-from sketchmeans.points import row_blocks
+from sketchmeans.points import data_blocks
 
 SAFE_EXPONENT = 100.0
 """float32 tiles are used while γ·max‖x − mean‖² stays below: the exponent loses digits beyond."""
@@ -46,6 +46,6 @@ def _sizes(X: Any, kernel: Kernel) -> tuple[float, float]:
     center = X.mean(axis=0, dtype=np.float64) if distances else 0.0
     largest = max(
         float(np.square(X[rows] - center, dtype=np.float64).sum(axis=1).max())
-        for rows in row_blocks(X.shape[0])
+        for rows in data_blocks(X)
     )
     return (1.0 if kernel.unit_rows else largest), (largest if distances else 0.0)

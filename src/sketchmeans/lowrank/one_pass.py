@@ -66,22 +66,21 @@ def one_pass(
         See ``KernelOperator.multiply``.
     """
     right: Sketch | FloatArray = sketch
-    entries = audit_entries = 0
-    for index in range(n_passes):
-        report = progress(index) if progress is not None else None
+    passes = entries = audit_entries = 0
+    while True:
+        report = progress(passes) if progress is not None else None
         result = operator.multiply(right, n_threads=n_threads, progress=report, pack=pack)
-        entries += result.entries
         Omega = right.matrix if isinstance(right, Sketch) else right
         error, checked = operator.relative_error(Omega, result, sketch.seed)
-        audit_entries += checked
         eta = noise_level(operator.dtype, max(error, result.audit))
-        if index + 1 < n_passes:
-            with Crew(1):
-                right = _orthonormalise(result.W, eta).astype(operator.dtype, copy=False)
-            if not right.shape[1]:  # K = 0: there is nothing to improve
-                right = Omega
-                break
-    Omega = right.matrix if isinstance(right, Sketch) else right
+        passes += 1
+        entries += result.entries
+        audit_entries += checked
+        if passes == n_passes or not result.sum_of_squares:  # K = 0 has nothing to improve
+            break
+        with Crew(1):
+            right = _orthonormalise(result.W, eta).astype(operator.dtype, copy=False)
+        del result, Omega  # before the next pass allocates its own
     diagonal = result.diagonal if operator.is_psd is None else operator.diagonal()
     return recover(
         result,
@@ -91,7 +90,7 @@ def one_pass(
         basis=basis,
         eta=eta,
         trace=float(diagonal.sum()),
-        passes=index + 1,
+        passes=passes,
         entries=entries,
         audit_entries=audit_entries,
         scale=operator.root_weights,
@@ -242,7 +241,7 @@ def _orthonormalise(W: FloatArray, eta: float) -> FloatArray:
     """
     for _ in range(2):
         values, V = np.linalg.eigh(_gram(W, W))
-        keep = values > max(len(values) * CUT * EPS, eta**2) * values[-1]
+        keep = values > max(len(values) * CUT * EPS, eta**2) * values.max(initial=0.0)
         M = V[:, keep] / np.sqrt(values[keep])
         for rows in row_blocks(len(W)):
             W[rows, : M.shape[1]] = W[rows] @ M

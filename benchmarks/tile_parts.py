@@ -1,0 +1,103 @@
+"""The parts of one tile, thin products whole and in slabs, and the side of a tile by threads.
+
+Three tables: nanoseconds an entry of the parts of a tile on one thread; the two thin products of
+a tile by ``T @ right`` and by ``thin_product``, for several widths; and a pass with tiles of
+several sides, on one thread and on two. ::
+
+    python -m benchmarks.tile_parts
+"""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import numpy as np
+
+from benchmarks.data import median_rbf, noisy_blobs
+from benchmarks.timing import Target, conclude, facts, interleaved, table
+from sketchmeans.engine import Crew, grid, passes
+from sketchmeans.operators import DataOperator
+from sketchmeans.sketches import HadamardSketch
+
+N, FEATURES, WIDTH = 16_384, 20, 12
+WIDTHS = (13, 25, 37, 61)
+PRECISIONS = ("float32", "float64")
+CALLS = 40
+
+
+def operator_of(dtype: str) -> DataOperator:
+    """Return the kernel of this benchmark."""
+    X = noisy_blobs(N, FEATURES, dtype)
+    return DataOperator(X, median_rbf(X))
+
+
+def parts(operator: DataOperator, side: int) -> list[float]:
+    """Return nanoseconds an entry of the product, the exponential and the sum of squares."""
+    points, kernel = operator.points, operator.kernel
+    rows, columns = slice(0, side), slice(side, 2 * side)
+    scratch = np.empty((side, side), operator.dtype)
+    argument = points.block(rows, points, columns, scale=kernel.scale)
+    T = np.exp(argument)
+    tasks = {
+        "product": lambda: points.block(rows, points, columns, scale=kernel.scale, out=scratch),
+        "exp": lambda: np.exp(argument, out=scratch),
+        "squares": lambda: np.vecdot(T, T),
+    }
+    points.pack()
+    with Crew(1):
+        seconds = interleaved(tasks, calls=CALLS)
+    points.unpack()
+    return [1e9 * value / side**2 for value in seconds.values()]
+
+
+def thin(operator: DataOperator, side: int, width: int) -> tuple[float, float]:
+    """Return nanoseconds an entry of both thin products of a tile: whole, and in slabs."""
+    T = operator.tile(slice(0, side), slice(side, 2 * side))
+    right = np.ones((side, width), operator.dtype)
+    tasks = {
+        "whole": lambda: (T @ right, T.T @ right),
+        "slabs": lambda: (passes.thin_product(T, right), passes.thin_product(T.T, right)),
+    }
+    with Crew(1):
+        seconds = interleaved(tasks, calls=CALLS)
+    return 1e9 * seconds["whole"] / side**2, 1e9 * seconds["slabs"] / side**2
+
+
+def pass_of_side(operator: DataOperator, side: int) -> tuple[float, float]:
+    """Return the seconds of a pass with tiles of this side, on one thread and on two."""
+    sketch = HadamardSketch(N, WIDTH, seed=0)
+    with mock.patch.object(passes, "grid", lambda n: grid(n, side)):
+        seconds = interleaved(
+            {
+                "one": lambda: operator.multiply(sketch, n_threads=1),
+                "two": lambda: operator.multiply(sketch, n_threads=2),
+            }
+        )
+    return seconds["one"], seconds["two"]
+
+
+def main() -> list[Target]:
+    print(facts(), "\n")
+    operators = {dtype: operator_of(dtype) for dtype in PRECISIONS}
+    cases = [(dtype, side) for dtype in PRECISIONS for side in (256, 512)]
+    rows = [[dtype, side, *parts(operators[dtype], side)] for dtype, side in cases]
+    print(table(["ns an entry", "side", "product", "exp", "sum of squares"], rows), "\n")
+
+    rows = []
+    for dtype, side in cases:
+        for width in WIDTHS:
+            whole, slabs = thin(operators[dtype], side, width)
+            rows.append([dtype, side, width, whole, slabs, f"{whole / slabs:.2f}×"])
+    print(table(["ns an entry", "side", "columns", "whole", "in slabs", "gain"], rows), "\n")
+
+    rows = []
+    for dtype in PRECISIONS:
+        for side in (64, 128, 256, 512):
+            one, two = pass_of_side(operators[dtype], side)
+            rows.append([dtype, side, f"{one:.3f} s", f"{two:.3f} s", f"{one / two:.2f}×"])
+    print(table(["pass", "side", "1 thread", "2 threads", "2 against 1"], rows))
+    return conclude([])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+import _thread
+import itertools
+import os
+import threading
+import time
+
+import joblib
+import numpy as np
+import pytest
+
+from sketchmeans.engine import (
+    Crew,
+    RightHandSide,
+    count_threads,
+    grid,
+    symmetric_pass,
+    tile_rows,
+    tournament,
+)
+from sketchmeans.engine.passes import thin_product
+from sketchmeans.kernels import Gaussian
+from sketchmeans.operators import DataOperator
+from sketchmeans.sketches import RademacherSketch
+
+
+@pytest.mark.parametrize("n_blocks", [*range(1, 41), 99, 100, 199, 200])
+def test_every_pair_of_blocks_meets_once_and_no_block_twice_in_a_round(n_blocks):
+    met = []
+    for pairs in tournament(n_blocks):
+        players = [block for pair in pairs for block in set(pair)]
+        assert len(players) == len(set(players))
+        met += pairs
+    assert sorted(met) == [(i, j) for i in range(n_blocks) for j in range(i, n_blocks)]
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 4095, 4096, 8191, 16384, 100_000])
+def test_the_grid_covers_all_rows_and_depends_on_n_alone(n):
+    blocks = grid(n)
+    assert blocks[0].start == 0
+    assert all(one.stop == two.start for one, two in itertools.pairwise(blocks))
+    assert blocks[-1].stop == n
+    assert len(blocks) >= 32 or tile_rows(n) == 64
+
+
+@pytest.mark.parametrize("n", [1, 2, 64, 65, 200, 1000])
+@pytest.mark.parametrize("width", [1, 5])
+def test_a_pass_gives_the_product_the_row_sums_and_the_sum_of_squares(n, width):
+    random = np.random.default_rng(n)
+    K = random.normal(size=(n, n))
+    K = K + K.T
+    Omega = random.normal(size=(n, width))
+    side = RightHandSide(Omega, None, np.dtype(np.float64))
+    with Crew(2) as crew:
+        result = symmetric_pass(lambda rows, columns, out: K[rows, columns], side, crew=crew)
+    np.testing.assert_allclose(result.W, K @ Omega, atol=1e-11 * n)
+    np.testing.assert_allclose(result.row_sums, K.sum(axis=1), atol=1e-11 * n)
+    np.testing.assert_allclose(result.sum_of_squares, np.square(K).sum(), rtol=1e-12)
+    np.testing.assert_array_equal(result.diagonal, np.diag(K))
+
+
+@pytest.mark.parametrize("n", [1, 100, 500, 5000])
+def test_a_pass_evaluates_half_of_the_kernel_and_half_a_tile_a_row(n):
+    evaluated = 0
+    lock = threading.Lock()
+
+    def tile(rows, columns, out):
+        nonlocal evaluated
+        with lock:
+            evaluated += out.size
+        out[:] = 1
+        return out
+
+    side = RightHandSide(np.ones((n, 1)), None, np.dtype(np.float64))
+    with Crew(2) as crew:
+        result = symmetric_pass(tile, side, crew=crew)
+    assert evaluated == result.entries
+    assert n * (n + 1) / 2 <= evaluated <= n * (n + 1) / 2 + n * tile_rows(n) / 2
+
+
+@pytest.mark.parametrize("width", [1, 13, 25, 37, 61, 121])
+@pytest.mark.parametrize("rows", [1, 100, 256, 512])
+def test_slabs_do_not_change_the_product(rows, width):
+    random = np.random.default_rng(0)
+    T, right = random.normal(size=(rows, 512)), random.normal(size=(512, width))
+    np.testing.assert_allclose(thin_product(T, right), T @ right, atol=1e-12)
+    left = random.normal(size=(rows, width))
+    np.testing.assert_allclose(thin_product(T.T, left), T.T @ left, atol=1e-12)
+
+
+def test_float32_tiles_are_accumulated_in_float64():
+    n, value = 20_001, 1 + 2.0**-12
+    side = RightHandSide(np.ones((n, 1), np.int8), None, np.dtype(np.float32))
+
+    def tile(rows, columns, out):
+        out[:] = value
+        return out
+
+    with Crew(2) as crew:
+        W = symmetric_pass(tile, side, crew=crew).W
+    # The sum over a tile fits the 24 bits of float32; that over all samples needs 27.
+    assert float(np.float32(n * value)) != n * value
+    np.testing.assert_array_equal(W, n * value)
+
+
+def test_a_nan_is_found_and_located():
+    K = np.ones((500, 500))
+    K[400, 70] = np.nan
+    side = RightHandSide(np.ones((500, 1)), None, np.dtype(np.float64))
+    with (
+        Crew(1) as crew,
+        pytest.raises(ValueError, match=r"gave NaN among rows 64:128 and columns 384:448"),
+    ):
+        symmetric_pass(lambda rows, columns, out: K.T[rows, columns], side, crew=crew)
+
+
+def test_an_error_in_a_thread_stops_the_others_and_is_raised():
+    done = []
+
+    def work(task):
+        if task == 3:
+            raise RuntimeError("tile 3")
+        time.sleep(0.001)
+        done.append(task)
+
+    with Crew(2) as crew, pytest.raises(RuntimeError, match="tile 3"):
+        crew.each(work, range(10_000))
+    assert len(done) < 100
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_ctrl_c_is_answered_within_a_second(n_threads):
+    X = np.random.default_rng(0).normal(size=(60_000, 20)).astype(np.float32)
+    operator = DataOperator(X, Gaussian(0.02))
+    pressed = []
+
+    def press():
+        pressed.append(time.perf_counter())
+        _thread.interrupt_main()
+
+    timer = threading.Timer(0.5, press)
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            operator.multiply(RademacherSketch(60_000, 12, 0), n_threads=n_threads)
+    finally:
+        timer.cancel()
+    assert time.perf_counter() - pressed[0] < 1.0
+    assert not [t for t in threading.enumerate() if t.name.startswith("sketchmeans")]
+
+
+def test_progress_runs_from_the_first_tile_to_the_last():
+    operator = DataOperator(np.random.default_rng(0).normal(size=(700, 3)), Gaussian(1.0))
+    seen = []
+    operator.multiply(np.ones((700, 1)), progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (66, 66)
+    assert [done for done, _ in seen] == sorted({done for done, _ in seen})
+
+
+def test_all_cores_are_used_outside_and_one_inside_a_joblib_worker():
+    assert count_threads(None) == joblib.cpu_count()
+    assert count_threads(3) == 3
+    assert count_threads(-1) == joblib.cpu_count()
+    for backend in ("threading", "loky"):
+        inside = joblib.Parallel(n_jobs=2, backend=backend)(
+            joblib.delayed(count_threads)(None) for _ in range(2)
+        )
+        assert inside == [1, 1], backend
+
+
+def test_blas_is_held_to_one_thread_and_released_again():
+    from threadpoolctl import ThreadpoolController, threadpool_limits
+
+    def blas():
+        pools = ThreadpoolController().select(user_api="blas").info()
+        return {pool["num_threads"] for pool in pools}
+
+    with threadpool_limits(2, user_api="blas"):
+        before = blas()
+        with Crew(2):
+            assert blas() == {1}
+        assert blas() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
+def test_a_fork_after_a_pass_can_make_a_pass():
+    X = np.random.default_rng(0).normal(size=(500, 3))
+    operator = DataOperator(X, Gaussian(1.0))
+    expected = operator.multiply(np.ones((500, 1)), n_threads=2).W
+    child = os.fork()
+    if child == 0:
+        same = np.array_equal(operator.multiply(np.ones((500, 1)), n_threads=2).W, expected)
+        os._exit(0 if same else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

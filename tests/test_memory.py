@@ -1,0 +1,100 @@
+"""Memory is a promise: n × width numbers and a few tiles."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from sketchmeans import KernelKMeans
+from sketchmeans.memory import parse_bytes
+
+FIT = """
+import json, resource, sys
+import numpy as np
+from sketchmeans import KernelKMeans
+options = json.loads(sys.argv[2])
+dtype = options.pop("dtype")
+KernelKMeans(2, n_init=2).fit(np.random.default_rng(0).normal(size=(200, 3)).astype(dtype))
+n = int(sys.argv[1])
+X = np.empty((n, 20), dtype)
+random = np.random.default_rng(0)
+for start in range(0, n, 1000):
+    X[start:start + 1000] = random.normal(size=(len(X[start:start + 1000]), 20))
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+before = peak()
+model = KernelKMeans(8, rank=12, oversampling=12, random_state=0, max_iter=20, **options).fit(X)
+print(peak() - before, model.stats_["planned_bytes"])
+"""
+
+
+def measure(n, **options):
+    out = subprocess.run(
+        [sys.executable, "-c", FIT, str(n), json.dumps(options)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    peak, planned = map(int, out.stdout.split())
+    return peak, planned
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss is in kB on Linux")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"dtype": "float32"},
+        {"dtype": "float64"},
+        {"dtype": "float64", "n_passes": 2, "n_refine": 1},
+        {"dtype": "float64", "kernel": "polynomial", "degree": 2},
+    ],
+    ids=lambda options: "-".join(str(value) for value in options.values()),
+)
+def test_the_peak_of_a_fit_keeps_to_the_promise_and_to_its_plan(options):
+    n = 30_000
+    peak, planned = measure(n, **options)
+    assert peak < 3 * n * 24 * 8 + 150e6
+    assert peak < planned
+    # An n × n matrix would need 7.2 GB; 3 · n · width numbers are 17 MB.
+    assert planned < 3 * n * 24 * 8 + 60e6
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss is in kB on Linux")
+def test_a_limit_that_can_be_kept_is_kept_by_fewer_threads():
+    n, limit = 30_000, 40_000_000
+    peak, planned = measure(n, dtype="float64", n_jobs=8)
+    assert peak < planned
+    assert planned > limit
+    peak, planned = measure(n, dtype="float64", n_jobs=8, memory_limit=limit)
+    assert planned <= limit
+    assert peak <= limit
+
+
+def test_a_limit_that_cannot_be_kept_is_refused_before_the_start():
+    X = np.random.default_rng(0).normal(size=(20_000, 5))
+    with pytest.raises(
+        MemoryError,
+        match=r"memory_limit=10 MB cannot be kept: 20,000 samples with width=36 need .* MB at the "
+        r"least \(sketch 5.92 MB.*Raise memory_limit, or lower rank",
+    ):
+        KernelKMeans(8, memory_limit="10MB").fit(X)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("2GB", 2e9), ("2GiB", 2**31), ("500 mb", 5e8), ("1e", None), (10, 10), ("1.5kB", 1500)],
+)
+def test_limits_are_read(text, size):
+    if size is None:
+        with pytest.raises(ValueError, match="is not understood"):
+            parse_bytes(text)
+    else:
+        assert parse_bytes(text) == size
+
+
+@pytest.mark.parametrize("bad", ["much", "GB", "-2GB", 0, -1, [1], True, "1.2.3GB", float("nan")])
+def test_limits_that_make_no_sense_are_refused(bad):
+    with pytest.raises(ValueError, match="memory_limit="):
+        KernelKMeans(2, memory_limit=bad).fit(np.eye(4))
