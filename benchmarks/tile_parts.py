@@ -2,7 +2,7 @@
 
 Three tables: nanoseconds an entry of the parts of a tile on one thread; the two thin products of
 a tile by ``T @ right`` and by ``thin_product``, for several widths; and a pass with tiles of
-several sides, on one thread and on two. ::
+several sides, on one thread and on two, for a few n. ::
 
     python -m benchmarks.tile_parts
 """
@@ -15,19 +15,21 @@ import numpy as np
 
 from benchmarks.data import median_rbf, noisy_blobs
 from benchmarks.timing import Target, conclude, facts, interleaved, table
-from sketchmeans.engine import Crew, grid, passes
+from sketchmeans.engine import Crew, grid, passes, tile_rows
 from sketchmeans.operators import DataOperator
 from sketchmeans.sketches import HadamardSketch
 
-N, FEATURES, WIDTH = 16_384, 20, 12
+FEATURES, WIDTH = 20, 12
+SIZES = (2000, 6000, 16_384)
+SIDES = (64, 128, 256, 512)
 WIDTHS = (13, 25, 37, 61)
 PRECISIONS = ("float32", "float64")
 CALLS = 40
 
 
-def operator_of(dtype: str) -> DataOperator:
+def operator_of(n: int, dtype: str) -> DataOperator:
     """Return the kernel of this benchmark."""
-    X = noisy_blobs(N, FEATURES, dtype)
+    X = noisy_blobs(n, FEATURES, dtype)
     return DataOperator(X, median_rbf(X))
 
 
@@ -65,7 +67,7 @@ def thin(operator: DataOperator, side: int, width: int) -> tuple[float, float]:
 
 def pass_of_side(operator: DataOperator, side: int) -> tuple[float, float]:
     """Return the seconds of a pass with tiles of this side, on one thread and on two."""
-    sketch = HadamardSketch(N, WIDTH, seed=0)
+    sketch = HadamardSketch(operator.shape[0], WIDTH, seed=0)
     with mock.patch.object(passes, "grid", lambda n: grid(n, side)):
         seconds = interleaved(
             {
@@ -76,9 +78,19 @@ def pass_of_side(operator: DataOperator, side: int) -> tuple[float, float]:
     return seconds["one"], seconds["two"]
 
 
+def scaling(operator: DataOperator) -> list[str]:
+    """Return a cell a side: milliseconds on one thread, on two, and their ratio."""
+    cells = []
+    for side in SIDES:
+        one, two = pass_of_side(operator, side)
+        taken = " (taken)" if side == tile_rows(operator.shape[0]) else ""
+        cells.append(f"{1000 * one:.0f}, {1000 * two:.0f}: {one / two:.2f}×{taken}")
+    return cells
+
+
 def main() -> list[Target]:
     print(facts(), "\n")
-    operators = {dtype: operator_of(dtype) for dtype in PRECISIONS}
+    operators = {dtype: operator_of(SIZES[-1], dtype) for dtype in PRECISIONS}
     cases = [(dtype, side) for dtype in PRECISIONS for side in (256, 512)]
     rows = [[dtype, side, *parts(operators[dtype], side)] for dtype, side in cases]
     print(table(["ns an entry", "side", "product", "exp", "sum of squares"], rows), "\n")
@@ -90,12 +102,9 @@ def main() -> list[Target]:
             rows.append([dtype, side, width, whole, slabs, f"{whole / slabs:.2f}×"])
     print(table(["ns an entry", "side", "columns", "whole", "in slabs", "gain"], rows), "\n")
 
-    rows = []
-    for dtype in PRECISIONS:
-        for side in (64, 128, 256, 512):
-            one, two = pass_of_side(operators[dtype], side)
-            rows.append([dtype, side, f"{one:.3f} s", f"{two:.3f} s", f"{one / two:.2f}×"])
-    print(table(["pass", "side", "1 thread", "2 threads", "2 against 1"], rows))
+    rows = [[dtype, n, *scaling(operator_of(n, dtype))] for dtype in PRECISIONS for n in SIZES]
+    header = ["ms on 1 thread, on 2: gain", "n", *(f"side {side}" for side in SIDES)]
+    print(table(header, rows))
     return conclude([])
 
 

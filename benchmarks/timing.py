@@ -73,13 +73,14 @@ def _cell(value: Any) -> str:
 
 def facts() -> str:
     """Return what the figures depend on: the processor, the load, and the versions."""
-    libraries = {library["internal_api"]: library for library in reversed(threadpool_info())}
-    blas = next((lib for lib in libraries.values() if lib["user_api"] == "blas"), {})
+    # SciPy brings a BLAS of its own; the tiles use NumPy's.
+    blas = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    blas.sort(key=lambda library: "numpy" not in library["filepath"].rsplit("/", 2)[-2])
+    name = "{internal_api} {version}, {architecture} kernels".format_map(blas[0]) if blas else "?"
     return (
         f"{_processor()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start; "
-        f"Python {platform.python_version()}, NumPy {np.__version__} with "
-        f"{blas.get('internal_api', 'unknown BLAS')} {blas.get('version', '')} "
-        f"({blas.get('architecture', platform.machine())} kernels), SciPy {scipy.__version__}, "
+        f"Python {platform.python_version()}, NumPy {np.__version__} ({name}), "
+        f"SciPy {scipy.__version__}, "
         f"scikit-learn {sklearn.__version__}, sketchmeans {sketchmeans.__version__}"
     )
 

@@ -7,7 +7,8 @@ from oracles import EXAMPLES, algorithm_1, dense_kernel
 from sketchmeans.features import FeatureMapOperator
 from sketchmeans.kernels import Gaussian, Linear, Polynomial, Sigmoid
 from sketchmeans.lowrank import IndefiniteKernelWarning, one_pass
-from sketchmeans.operators import DataOperator, PrecomputedOperator
+from sketchmeans.operators import DataOperator
+from sketchmeans.precomputed import PrecomputedOperator
 from sketchmeans.sketches import SKETCHES, make_sketch
 
 PSD = [name for name, kernel in EXAMPLES.items() if kernel.is_psd]

@@ -5,7 +5,8 @@ from scipy import sparse
 from oracles import EXAMPLES, dense_kernel
 from sketchmeans.features import FeatureMapOperator
 from sketchmeans.kernels import Gaussian, Linear, Polynomial
-from sketchmeans.operators import CallableOperator, DataOperator, PrecomputedOperator
+from sketchmeans.operators import CallableOperator, DataOperator
+from sketchmeans.precomputed import PrecomputedOperator
 from sketchmeans.sketches import SKETCHES, HadamardSketch
 
 

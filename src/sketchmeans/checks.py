@@ -104,6 +104,15 @@ def check_rank(rank: Any, n: int, *, truncation: str) -> None:
         raise TypeError(f'rank={rank!r} must be a whole number, a fraction in (0, 1), or "auto".')
 
 
+def check_clusters(n_clusters: int, n: int) -> None:
+    """Refuse more clusters than samples."""
+    if n_clusters > n:
+        raise ValueError(
+            f"n_clusters={n_clusters} exceeds n_samples={n}: every cluster needs at least one "
+            "sample. Lower n_clusters."
+        )
+
+
 def check_precomputed(K: Any, seed: int) -> None:
     """Refuse a precomputed kernel that is not square, not symmetric, or negative on the diagonal.
 
@@ -150,6 +159,28 @@ def check_precomputed(K: Any, seed: int) -> None:
 def _entries(K: Any, rows: FloatArray, columns: FloatArray) -> FloatArray:
     """Return K[rows, columns] as a float64 vector."""
     return np.asarray(K[rows, columns], dtype=np.float64).ravel()
+
+
+def describe_text(X: Any) -> str | None:
+    """Say which column of X holds something that is no number, and what to do; None if none."""
+    names = getattr(X, "columns", None)
+    try:
+        table = np.asarray(X, dtype=object)
+    except ValueError:
+        return None
+    if table.ndim != 2:
+        return None
+    for column in range(table.shape[1]):
+        for row, value in enumerate(table[:, column]):
+            try:
+                float(value)
+            except (TypeError, ValueError):
+                name = column if names is None else repr(names[column])
+                return (
+                    f"Column {name} holds {value!r} in row {row}: kernels need numbers. Leave "
+                    "such columns out, or encode them first."
+                )
+    return None
 
 
 def check_weights(sample_weight: Any, n: int) -> FloatArray | None:

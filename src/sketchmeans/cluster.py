@@ -12,13 +12,19 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
-from sketchmeans.checks import check_count, check_number, check_weights, distinct_rows
-from sketchmeans.engine import Crew, count_threads
+from sketchmeans.checks import (
+    check_clusters,
+    check_count,
+    check_number,
+    check_weights,
+    distinct_rows,
+)
+from sketchmeans.engine import Crew
 from sketchmeans.estimator import Embedded, SketchedEstimator
 from sketchmeans.kernels import FloatArray
-from sketchmeans.lloyd import FeatureCentroids, refine
+from sketchmeans.lloyd import Refined, refine
 from sketchmeans.points import row_blocks
-from sketchmeans.progress import FitProgress, with_callbacks
+from sketchmeans.progress import FitProgress, Tick, with_callbacks
 from sketchmeans.streams import ColumnStream
 
 
@@ -127,14 +133,6 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
         check_count("n_refine", self.n_refine, 0)
         check_number("tol", self.tol, least=0.0)
 
-    def _check_clusters(self, n_clusters: int, X: Any) -> None:
-        check_count("n_clusters", n_clusters)
-        if n_clusters > X.shape[0]:
-            raise ValueError(
-                f"n_clusters={n_clusters} exceeds n_samples={X.shape[0]}: every cluster needs at "
-                "least one sample. Lower n_clusters."
-            )
-
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Cluster the rows of X.
@@ -161,20 +159,30 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
                 n_init=self.n_init,
                 n_refine=self.n_refine,
             )
+            check_clusters(self.n_clusters, len(embedded.embedding))
             with progress.stage("K-means"):
-                self._cluster(embedded)
-            self._centroids: FeatureCentroids | None = None
+                found = self._cluster(embedded)
+            refined = None
             if self.n_refine:
-                self._refine(embedded, progress)
-        self._publish(embedded, progress, X)
+                with progress.stage("refine") as tick:
+                    refined = self._refine(embedded, found.labels_, tick)
+                embedded.cost.add(refined)
+        self._publish(embedded, progress.seconds)
+        self.n_iter_ = found.n_iter_
+        self.cluster_centers_ = found.cluster_centers_
+        if refined is None:
+            self.labels_ = found.labels_
+            self.inertia_ = self._inertia(self.embedding_, embedded.weights)
+        else:
+            self.labels_ = refined.labels
+            self.inertia_ = refined.inertia
+            self._move_centers(embedded.weights)
+        self._centroids = None if refined is None else refined.centroids
         self._warn_of_duplicates(X)
         return self
 
-    def _cluster(self, embedded: Embedded) -> None:
-        """Run the starts of K-means side by side, each on one thread, and keep the best."""
-        Y, weights = embedded.embedding, embedded.weights
-        if self.n_clusters > len(Y):
-            self._check_clusters(self.n_clusters, Y)
+    def _cluster(self, embedded: Embedded) -> KMeans:
+        """Run the starts of K-means side by side, each on one thread, and return the best."""
         seeds = embedded.random_state.randint(2**31 - 1, size=self.n_init)
         found: dict[int, KMeans] = {}
         openmp = ThreadpoolController()
@@ -190,55 +198,45 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
                     tol=self.tol,
                     random_state=seeds[index],
                 )
-                found[index] = model.fit(Y, sample_weight=weights)
+                found[index] = model.fit(embedded.embedding, sample_weight=embedded.weights)
 
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # said once, below
+            warnings.simplefilter("ignore", ConvergenceWarning)  # said once, when fit is done
             with Crew(embedded.plan.n_starts) as crew:
                 crew.each(start, range(self.n_init))
-        best = min(found.values(), key=lambda model: model.inertia_)
-        best = next(found[i] for i in range(self.n_init) if found[i].inertia_ == best.inertia_)
-        self.labels_ = best.labels_
-        self.cluster_centers_ = best.cluster_centers_
-        self.n_iter_ = best.n_iter_
-        self.inertia_ = self._inertia(Y, self.labels_, weights)
+        return found[min(found, key=lambda index: (found[index].inertia_, index))]
 
-    def _inertia(self, Y: FloatArray, labels: FloatArray, weights: FloatArray | None) -> float:
+    def _inertia(self, Y: FloatArray, weights: FloatArray | None) -> float:
         """Return the weighted sum of squared distances to the centroids, in float64."""
         total = 0.0
         for rows in row_blocks(len(Y)):
-            centers = self.cluster_centers_[labels[rows]].astype(np.float64)
+            centers = self.cluster_centers_[self.labels_[rows]].astype(np.float64)
             squares = np.square(Y[rows] - centers).sum(axis=1)
             total += float(squares.sum() if weights is None else squares @ weights[rows])
         return total
 
-    def _refine(self, embedded: Embedded, progress: FitProgress) -> None:
+    def _refine(self, embedded: Embedded, labels: FloatArray, tick: Tick) -> Refined:
         """Run exact Lloyd iterations in feature space from the labels of the sketch."""
         assert embedded.operator is not None
-        with progress.stage("refine") as tick:
-            refined = refine(
-                embedded.operator,
-                self.labels_,
-                self.n_clusters,
-                n_iter=self.n_refine,
-                weights=embedded.weights,
-                n_threads=embedded.n_threads,
-                pack=embedded.plan.pack,
-                progress=tick,
-            )
-        self.labels_ = refined.labels
-        self.inertia_ = refined.inertia
-        self._centroids = refined.centroids
-        self._counted["passes"] += refined.passes
-        self._counted["entries"] += refined.entries
-        weights = np.ones(len(self.labels_)) if embedded.weights is None else embedded.weights
-        centers = self.cluster_centers_.astype(np.float64)
+        return refine(
+            embedded.operator,
+            labels,
+            self.n_clusters,
+            n_iter=self.n_refine,
+            weights=embedded.weights,
+            n_threads=embedded.plan.n_threads,
+            pack=embedded.plan.pack,
+            progress=tick,
+        )
+
+    def _move_centers(self, weights: FloatArray | None) -> None:
+        """Put the centers to the means of the refined clusters; one that is empty stays."""
         for cluster in range(self.n_clusters):
             inside = np.flatnonzero(self.labels_ == cluster)
-            if weights[inside].sum() > 0:
-                rows = embedded.embedding[inside].astype(np.float64)
-                centers[cluster] = np.average(rows, axis=0, weights=weights[inside])
-        self.cluster_centers_ = centers.astype(embedded.embedding.dtype)
+            heavy = None if weights is None else weights[inside]
+            if len(inside) and (heavy is None or heavy.any()):
+                rows = self.embedding_[inside].astype(np.float64)
+                self.cluster_centers_[cluster] = np.average(rows, axis=0, weights=heavy)
 
     def _warn_of_duplicates(self, X: Any) -> None:
         """Warn as scikit-learn's K-means does where there are too few distinct points."""
@@ -265,10 +263,9 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
     def _assign(self, X: Any, *, measure: bool) -> tuple[FloatArray, FloatArray]:
         """Return the nearest cluster of each point and, if measured, its squared distance."""
         X = self._check_new(X)
-        n_threads = count_threads(self.n_jobs)
-        cross = self._against(X)
+        n_threads = self._thread_count()
+        cross = self._new_points.against(X)
         if self._centroids is not None:
-            assert self._new_points is not None
             diagonal = self._new_points.diagonal_of(X) if measure else np.zeros(X.shape[0])
             return self._centroids.assign(cross, diagonal, n_threads)
         Y = cross.multiply(self._dual, n_threads=n_threads)

@@ -133,7 +133,7 @@ class KernelEmbedding(SketchedEstimator):
         """
         with FitProgress(self, 4) as progress:
             embedded = self._embed(X, sample_weight, progress, n_clusters=None)
-        self._publish(embedded, progress, X)
+        self._publish(embedded, progress.seconds)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -15,11 +15,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sketchmeans.bandwidth import resolve_gamma
 from sketchmeans.checks import (
     check_choice,
+    check_clusters,
     check_count,
     check_kernel_options,
     check_precomputed,
     check_rank,
     check_weights,
+    describe_text,
     refuse_unread,
 )
 from sketchmeans.engine import count_threads
@@ -30,15 +32,14 @@ from sketchmeans.lowrank.one_pass import noise_level
 from sketchmeans.memory import Plan, parse_bytes, plan
 from sketchmeans.operators import (
     CallableOperator,
-    CrossKernel,
     DataOperator,
     KernelOperator,
-    PrecomputedOperator,
-    rows_as_kernel,
+    NewPoints,
 )
 from sketchmeans.points import row_blocks
 from sketchmeans.precision import tile_dtype
-from sketchmeans.progress import CallbackSupportMixin, FitProgress
+from sketchmeans.precomputed import GivenRows, PrecomputedOperator
+from sketchmeans.progress import CallbackSupportMixin, FitProgress, Tick
 from sketchmeans.sketches import SKETCHES, make_sketch
 from sketchmeans.streams import ColumnStream
 
@@ -51,6 +52,21 @@ WIDEST = 2048
 """Columns up to which a rank that is a fraction of the trace may widen the sketch."""
 
 
+@dataclass
+class Cost:
+    """What the passes of a fit cost, added up."""
+
+    passes: int = 0
+    entries: int = 0
+    audit_entries: int = 0
+
+    def add(self, spent: Any) -> None:
+        """Add what an approximation or a refinement spent."""
+        self.passes += spent.passes
+        self.entries += spent.entries
+        self.audit_entries += getattr(spent, "audit_entries", 0)
+
+
 @dataclass(frozen=True)
 class Embedded:
     """What fitting the embedding gives, before anything is clustered."""
@@ -59,11 +75,17 @@ class Embedded:
     embedding: FloatArray
     operator: KernelOperator | None
     """None for a stream, whose kernel is gone."""
+    new_points: NewPoints
+    dual: FloatArray
+    """A of y(x) = k(x, X) A."""
+    gamma: float | None
     weights: FloatArray | None
     plan: Plan
     random_state: Any
     width: int
-    n_threads: int
+    engine: str
+    precision: Any
+    cost: Cost
 
 
 class SketchedEstimator(
@@ -98,9 +120,15 @@ class SketchedEstimator(
             raise ValueError("n_jobs=0 is no number of threads: give 1, 2, …, -1 (all) or None.")
         parse_bytes(self.memory_limit)
 
-    def _check_data(self, X: Any, *, reset: bool) -> Any:
+    def _thread_count(self) -> int:
+        """Return the threads for kernel entries: one for a callable, unless n_jobs was set."""
+        if callable(self.kernel) and self.n_jobs is None:
+            return 1
+        return count_threads(self.n_jobs)
+
+    def _check_data(self, X: Any, *, reset: bool, given_rows: bool) -> Any:
         """Return X as a float array or CSR matrix, without a copy where that can be."""
-        if self.kernel == "precomputed":
+        if given_rows:
             # NOTE: a memory map is not searched for NaN here, which would read it once more; the
             # pass meets every entry and says where it found one.
             X = validate_data(
@@ -111,16 +139,14 @@ class SketchedEstimator(
                     f"a precomputed kernel must hold real numbers, not dtype {X.dtype}."
                 )
             return X
-        X = validate_data(
-            self,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            accept_large_sparse=True,
-        )
-        return X
+        try:
+            return validate_data(
+                self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
+            )
+        except (ValueError, TypeError) as error:
+            if culprit := describe_text(X):
+                raise type(error)(f"{error}. {culprit}") from error
+            raise
 
     def _embed(
         self,
@@ -136,24 +162,22 @@ class SketchedEstimator(
         with progress.stage("prepare"):
             self._check_options()
             random_state = check_random_state(self.random_state)
-            seeds = random_state.randint(2**31 - 1, size=3)
+            seeds = random_state.randint(2**31 - 1, size=2)
             auto_rank = (n_clusters or AUTO_CLUSTERS) + EXTRA_RANK
             if isinstance(X, ColumnStream):
-                return self._embed_stream(X, sample_weight, random_state, auto_rank, progress)
-            X = self._check_data(X, reset=True)
+                return self._embed_stream(X, sample_weight, random_state, auto_rank)
+            X = self._check_data(X, reset=True, given_rows=self.kernel == "precomputed")
             n = X.shape[0]
             if n_clusters is not None:
-                self._check_clusters(n_clusters, X)
+                check_clusters(n_clusters, n)
             check_rank(self.rank, n, truncation=self.truncation)
             weights = check_weights(sample_weight, n)
-            operator = self._make_operator(X, weights, seeds)
-            n_threads = count_threads(self.n_jobs)
-            if isinstance(operator, CallableOperator) and self.n_jobs is None:
-                n_threads = 1  # the callable may not be made for threads
+            operator, gamma = self._make_operator(X, weights, int(seeds[1]))
             rank, width = self._rank_and_width(n, auto_rank)
             dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.dtype(np.float64)
-        while True:
             name = "hadamard" if self.sketch == "auto" else self.sketch
+        cost = Cost()
+        while True:
             sketch = make_sketch(name, n, width, int(seeds[0]))
             width = sketch.width
             chosen = plan(
@@ -166,14 +190,10 @@ class SketchedEstimator(
                 n_init=n_init,
                 n_refine=n_refine,
                 embedding_itemsize=dtype.itemsize,
-                n_threads=n_threads,
+                n_threads=self._thread_count(),
                 limit=parse_bytes(self.memory_limit),
             )
             with progress.stage("kernel passes") as tick:
-
-                def pass_tick(index: int, tick: Any = tick) -> Any:
-                    return lambda done, total: tick(index * total + done, self.n_passes * total)
-
                 low_rank = one_pass(
                     operator,
                     sketch,
@@ -181,38 +201,47 @@ class SketchedEstimator(
                     truncation=self.truncation,
                     n_passes=self.n_passes,
                     n_threads=chosen.n_threads,
-                    progress=pass_tick,
+                    progress=partial(part_of, tick, self.n_passes),
                     pack=chosen.pack,
                 )
-            self._count(low_rank)
-            if isinstance(self.rank, Integral) or self.rank == "auto":
+            cost.add(low_rank)
+            if not is_fraction(self.rank):
                 break
             needed = low_rank.rank_for(float(self.rank))
             if needed is not None:
                 low_rank = low_rank.truncate(needed)
                 break
-            held = low_rank.eigenvalues.sum() / low_rank.trace
             if width >= min(n, WIDEST):
                 raise ValueError(
                     f"rank={self.rank} asks for {self.rank:.1%} of the trace, but a sketch of "
-                    f"{width} columns holds {held:.1%}: this kernel's spectrum is too flat for "
-                    "that. Lower the fraction, give rank as a number, or lower gamma."
+                    f"{width} columns holds {low_rank.share_held:.1%}: this kernel's spectrum is "
+                    "too flat for that. Lower the fraction, give rank as a number, or lower gamma."
                 )
             rank = width = min(2 * width, n, WIDEST)
-            del low_rank
+            del low_rank, sketch
         with progress.stage("embed"):
-            embedding = self._finish(low_rank, weights, operator, X, dtype, chosen.n_threads)
+            embedding, dual = unweighted_rows(low_rank, weights, dtype)
+            if weights is not None and (left_out := np.flatnonzero(weights == 0)).size:
+                cross = operator.against(X[left_out])
+                embedding[left_out] = cross.multiply(dual, n_threads=chosen.n_threads)
         return Embedded(
-            low_rank, embedding, operator, weights, chosen, random_state, width, chosen.n_threads
+            low_rank=low_rank,
+            embedding=embedding,
+            operator=operator,
+            new_points=operator.for_new_points(),
+            dual=dual,
+            gamma=gamma,
+            weights=weights,
+            plan=chosen,
+            random_state=random_state,
+            width=width,
+            engine=operator.engine,
+            precision=operator.dtype,
+            cost=cost,
         )
 
     def _embed_stream(
-        self,
-        stream: ColumnStream,
-        sample_weight: Any,
-        random_state: Any,
-        auto_rank: int,
-        progress: FitProgress,
+        self, stream: ColumnStream, sample_weight: Any, random_state: Any, auto_rank: int
     ) -> Embedded:
         """Fit the embedding to columns that have been pushed: no pass is left to make."""
         unread = {"gamma", "degree", "coef0", "kernel_params", "sketch", "precision", "n_passes"}
@@ -226,8 +255,11 @@ class SketchedEstimator(
             )
         n, width = stream.n_samples, stream.width
         check_rank(self.rank, n, truncation=self.truncation)
-        rank = width if isinstance(self.rank, Real) else min(auto_rank, max(width // 2, 1))
-        if isinstance(self.rank, Integral):
+        if is_fraction(self.rank):
+            rank = width
+        elif self.rank == "auto":
+            rank = min(auto_rank, max(width // 2, 1))
+        else:
             rank = int(self.rank)
         asked = rank if self.oversampling == "auto" else rank + self.oversampling
         if asked > width:
@@ -246,131 +278,99 @@ class SketchedEstimator(
             trace=float(result.diagonal.sum()),
             entries=result.entries,
         )
-        if not isinstance(self.rank, Integral) and self.rank != "auto":
+        if is_fraction(self.rank):
             needed = low_rank.rank_for(float(self.rank))
             if needed is None:
-                held = low_rank.eigenvalues.sum() / low_rank.trace
                 raise ValueError(
                     f"rank={self.rank} asks for {self.rank:.1%} of the trace, but the stream's "
-                    f"{width} columns hold {held:.1%}. Lower rank, or stream with a larger width."
+                    f"{width} columns hold {low_rank.share_held:.1%}. Lower rank, or stream with "
+                    "a larger width."
                 )
             low_rank = low_rank.truncate(needed)
         self.n_features_in_ = n
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self._count(low_rank)
-        embedding = self._finish(low_rank, None, None, None, stream.dtype, stream.n_threads)
+        embedding, dual = unweighted_rows(low_rank, None, stream.dtype)
         threads = count_threads(self.n_jobs)
-        chosen = Plan(threads, True, threads, 0)
-        return Embedded(low_rank, embedding, None, None, chosen, random_state, width, threads)
+        cost = Cost()
+        cost.add(low_rank)
+        return Embedded(
+            low_rank=low_rank,
+            embedding=embedding,
+            operator=None,
+            new_points=GivenRows(stream.dtype, result.diagonal),
+            dual=dual,
+            gamma=None,
+            weights=None,
+            plan=Plan(threads, True, threads, 0),
+            random_state=random_state,
+            width=width,
+            engine="stream",
+            precision=stream.dtype,
+            cost=cost,
+        )
 
-    def _make_operator(self, X: Any, weights: FloatArray | None, seeds: Any) -> KernelOperator:
-        """Choose the operator and its precision, and set ``gamma_``."""
-        self.gamma_ = None
+    def _make_operator(
+        self, X: Any, weights: FloatArray | None, seed: int
+    ) -> tuple[KernelOperator, float | None]:
+        """Choose the operator and its precision; return it with γ, if the kernel has one."""
         if self.kernel == "precomputed":
-            check_precomputed(X, int(seeds[1]))
+            check_precomputed(X, seed)
             dtype = self.precision
             if dtype == "auto":
                 dtype = np.float32 if X.dtype == np.float32 else np.float64
-            return PrecomputedOperator(X, dtype=dtype, weights=weights)
+            return PrecomputedOperator(X, dtype=dtype, weights=weights), None
         if callable(self.kernel):
             dtype = np.float32 if self.precision == "float32" else np.float64
+            params = self.kernel_params
             return CallableOperator(
-                X, self.kernel, params=self.kernel_params, dtype=dtype, weights=weights
-            )
+                X, self.kernel, params=params, dtype=dtype, weights=weights
+            ), None
         cls = kernel_class(self.kernel)
-        if "gamma" in cls.options():
-            self.gamma_ = resolve_gamma(self.gamma, cls, X, int(seeds[1]))
-        kernel = make_kernel(self.kernel, gamma=self.gamma_, degree=self.degree, coef0=self.coef0)
+        gamma = resolve_gamma(self.gamma, cls, X, seed) if "gamma" in cls.options() else None
+        kernel = make_kernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0)
         if prefers_features(X.shape[0], X.shape[1], kernel):
-            return FeatureMapOperator(X, kernel, weights=weights)
-        return DataOperator(X, kernel, dtype=tile_dtype(X, kernel, self.precision), weights=weights)
+            return FeatureMapOperator(X, kernel, weights=weights), gamma
+        dtype = tile_dtype(X, kernel, self.precision)
+        return DataOperator(X, kernel, dtype=dtype, weights=weights), gamma
 
     def _rank_and_width(self, n: int, auto_rank: int) -> tuple[int, int]:
         """Return the rank to recover and the width of the sketch."""
-        fraction = isinstance(self.rank, Real) and not isinstance(self.rank, Integral)
         rank = int(self.rank) if isinstance(self.rank, Integral) else min(auto_rank, n)
         extra = rank if self.oversampling == "auto" else int(self.oversampling)
         width = min(rank + extra, n)
-        return (width if fraction else rank), width
+        return (width if is_fraction(self.rank) else rank), width
 
-    def _check_clusters(self, n_clusters: int, X: Any) -> None:
-        """Nothing to check where nothing is clustered."""
-
-    def _count(self, low_rank: LowRank) -> None:
-        """Add up what the passes cost; a sketch that had to be widened made more than one."""
-        counted = self.__dict__.setdefault("_counted", {"passes": 0, "entries": 0, "audit": 0})
-        counted["passes"] += low_rank.passes
-        counted["entries"] += low_rank.entries
-        counted["audit"] += low_rank.audit_entries
-
-    def _finish(
-        self,
-        low_rank: LowRank,
-        weights: FloatArray | None,
-        operator: KernelOperator | None,
-        X: Any,
-        dtype: Any,
-        n_threads: int,
-    ) -> FloatArray:
-        """Return the embedding in the data's precision; weighted samples are scaled back."""
-        self._dual = low_rank.dual
-        self._new_points = operator
-        n, rank = len(low_rank.factor), max(low_rank.rank, 1)
-        embedding = np.zeros((n, rank), dtype)
-        if low_rank.rank == 0:  # K = 0
-            self._dual = np.zeros((n, 1))
-            return embedding
-        for rows in row_blocks(n):
-            block = low_rank.embedding[rows]
-            if weights is not None:
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    block = block / np.sqrt(weights[rows, None])
-            embedding[rows] = block
-        if weights is not None and (out := np.flatnonzero(weights == 0)).size:
-            assert operator is not None
-            cross = operator.against(X[out])
-            embedding[out] = cross.multiply(self._dual, n_threads=n_threads)
-        return embedding
-
-    def _publish(self, embedded: Embedded, progress: FitProgress, X: Any) -> None:
-        """Set the attributes that the estimators share."""
-        low_rank, operator = embedded.low_rank, embedded.operator
+    def _publish(self, embedded: Embedded, seconds: dict[str, float]) -> None:
+        """Set the attributes that the estimators share: only now, when nothing can fail."""
+        low_rank, cost = embedded.low_rank, embedded.cost
         self.embedding_ = embedded.embedding
-        self.eigenvalues_ = low_rank.eigenvalues[: low_rank.rank]
-        if low_rank.rank == 0:
-            self.eigenvalues_ = np.zeros(1)
         self.rank_ = self.embedding_.shape[1]
+        self.eigenvalues_ = np.zeros(self.rank_)
+        self.eigenvalues_[: low_rank.rank] = low_rank.eigenvalues[: low_rank.rank]
         self.width_ = embedded.width
-        self._n_features_out = self.rank_
-        counted = self.__dict__.pop("_counted")
+        self.gamma_ = embedded.gamma
         self.stats_ = {
-            "passes": counted["passes"],
-            "kernel_entries": counted["entries"],
-            "audit_entries": counted["audit"],
-            "seconds": {name: round(value, 6) for name, value in progress.seconds.items()},
-            "sketch_bytes": low_rank.factor.shape[0] * embedded.width * 8,
+            "passes": cost.passes,
+            "kernel_entries": cost.entries,
+            "audit_entries": cost.audit_entries,
+            "seconds": {name: round(value, 6) for name, value in seconds.items()},
+            "sketch_bytes": len(self.embedding_) * embedded.width * 8,
             "planned_bytes": embedded.plan.peak,
-            "engine": operator.engine if operator is not None else "stream",
-            "precision": str(operator.dtype if operator is not None else X.dtype),
-            "n_threads": embedded.n_threads,
+            "engine": embedded.engine,
+            "precision": str(embedded.precision),
+            "n_threads": embedded.plan.n_threads,
             "eta": low_rank.eta,
             "negative_mass": low_rank.negative_mass,
         }
-
-    def _against(self, X: Any) -> CrossKernel:
-        """Return the kernel between new points and the samples."""
-        if self._new_points is None:
-            return rows_as_kernel(X, self.embedding_.dtype)
-        return self._new_points.against(X)
+        self._dual = embedded.dual
+        self._new_points = embedded.new_points
+        self._n_features_out = self.rank_
 
     def _check_new(self, X: Any) -> Any:
         check_is_fitted(self)
-        if self._new_points is None and self.kernel != "precomputed":
-            precomputed = copy.copy(self)
-            precomputed.kernel = "precomputed"
-            return precomputed._check_data(X, reset=False)
-        return self._check_data(X, reset=False)
+        given_rows = isinstance(self._new_points, GivenRows)
+        return self._check_data(X, reset=False, given_rows=given_rows)
 
     def transform(self, X: Any) -> FloatArray:
         """Embed points by the map of the training data: y(x) = k(x, X) A.
@@ -388,5 +388,35 @@ class SketchedEstimator(
         array of shape (n_points, rank_)
         """
         X = self._check_new(X)
-        embedding = self._against(X).multiply(self._dual, n_threads=count_threads(self.n_jobs))
+        embedding = self._new_points.against(X).multiply(self._dual, n_threads=self._thread_count())
         return embedding.astype(X.dtype if X.dtype == np.float32 else np.float64, copy=False)
+
+
+def is_fraction(rank: Any) -> bool:
+    """Whether ``rank`` is a fraction of the trace rather than a number of columns."""
+    return isinstance(rank, Real) and not isinstance(rank, Integral)
+
+
+def part_of(tick: Tick, count: int, index: int) -> Tick:
+    """Return the progress callback of the pass ``index`` of ``count``."""
+    return lambda done, total: tick(index * total + done, count * total)
+
+
+def unweighted_rows(
+    low_rank: LowRank, weights: FloatArray | None, dtype: Any
+) -> tuple[FloatArray, FloatArray]:
+    """Return the embedding in the data's precision, scaled back by the weights, and the dual.
+
+    Rows of weight zero are left to the map of new points. K = 0 gets one column of zeros.
+    """
+    n = len(low_rank.factor)
+    if low_rank.rank == 0:
+        return np.zeros((n, 1), dtype), np.zeros((n, 1))
+    embedding = np.empty((n, low_rank.rank), dtype)
+    for rows in row_blocks(n):
+        block = low_rank.embedding[rows]
+        if weights is not None:
+            root = np.sqrt(weights[rows, None])
+            block = np.divide(block, root, out=np.zeros_like(block), where=root > 0)
+        embedding[rows] = block
+    return embedding, low_rank.dual

@@ -16,7 +16,7 @@ from scipy import sparse
 from sketchmeans.engine import Crew, Pass
 from sketchmeans.engine.passes import Progress
 from sketchmeans.kernels import FloatArray, Kernel, Polynomial, n_monomials
-from sketchmeans.operators import _THREAD_BYTES, DataOperator
+from sketchmeans.operators import THREAD_BYTES, DataOperator
 from sketchmeans.points import csr_rows, row_blocks
 from sketchmeans.sketches import Sketch
 
@@ -168,7 +168,7 @@ class FeatureMapOperator(DataOperator):
         total = count * (width + 1 + count)
         block = _ROWS * (4 * count + width + 1)
         own = 8 * (total * (1 + n_threads) + block * n_threads + 3 * self.shape[0])
-        return own + n_threads * _THREAD_BYTES
+        return own + n_threads * THREAD_BYTES
 
 
 def _gather(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
@@ -17,15 +17,14 @@ from sketchmeans.engine import (
     Crew,
     Pass,
     RightHandSide,
-    panel_pass,
     rectangular_product,
     symmetric_pass,
     tile_rows,
 )
-from sketchmeans.engine.passes import Progress, Tile, panel_rows
+from sketchmeans.engine.passes import Progress, Tile
 from sketchmeans.kernels import FloatArray, Kernel, Statistic
-from sketchmeans.points import Points, csr_rows, data_blocks, row_blocks
-from sketchmeans.sketches import Sketch, multiply_columns
+from sketchmeans.points import Points, data_blocks, row_blocks
+from sketchmeans.sketches import Sketch
 
 AUDITED_ROWS = 32
 """Rows of W that are computed again in float64, to measure its relative error η."""
@@ -33,10 +32,20 @@ AUDITED_ROWS = 32
 _LARGEST_FOLDED = 1e30
 """A scale is folded into the matrix product of a tile while it leaves ‖x‖² below this."""
 
-_THREAD_BYTES = 6_000_000
+THREAD_BYTES = 6_000_000
 """What BLAS and the allocator keep for a thread, beyond its tile."""
 
 KernelFunction = Callable[..., Any]
+
+
+class NewPoints(Protocol):
+    """What knows the kernel between new points and the samples."""
+
+    def against(self, X: Any) -> CrossKernel:
+        """Return the kernel between new points and the samples."""
+
+    def diagonal_of(self, X: Any) -> FloatArray:
+        """Return κ(x, x) for new points."""
 
 
 class KernelOperator(ABC):
@@ -76,6 +85,10 @@ class KernelOperator(ABC):
     @abstractmethod
     def diagonal_of(self, X: Any) -> FloatArray:
         """Return κ(x, x) for new points, in float64."""
+
+    def for_new_points(self) -> NewPoints:
+        """Return what ``against`` and ``diagonal_of`` need, and no more."""
+        return self
 
     def tile(self, rows: slice, columns: slice, out: FloatArray | None = None) -> FloatArray:
         """Return K[rows, columns]; both slices need start and stop."""
@@ -147,7 +160,7 @@ class KernelOperator(ABC):
         side = tile_rows(self.shape[0])
         tile = side * side + 4 * side * (width + 1)
         own = tile * self.dtype.itemsize + side * (width + 1) * 8
-        return n_threads * (own + _THREAD_BYTES)
+        return n_threads * (own + THREAD_BYTES)
 
 
 class DataOperator(KernelOperator):
@@ -210,7 +223,7 @@ class DataOperator(KernelOperator):
         pack: bool = True,
     ) -> Pass:
         """Return K Ω and what else one pass gives; see ``KernelOperator.multiply``."""
-        if pack and self._worth_packing(_width(right)):
+        if pack and self._worth_packing(width_of(right)):
             self.points.pack()
         try:
             return super().multiply(right, n_threads=n_threads, progress=progress)
@@ -236,7 +249,7 @@ class DataOperator(KernelOperator):
     def relative_error(self, right: FloatArray, result: Pass, seed: int) -> tuple[float, int]:
         """Compute a few rows of W again in float64, by another formula where there is one."""
         n = self.shape[0]
-        chosen = _audited(n, seed)
+        chosen = audited_rows(n, seed)
         truth = np.zeros((len(chosen), right.shape[1]))
         with np.errstate(over="ignore", invalid="ignore"):
             for columns in data_blocks(self.points.X):
@@ -323,7 +336,7 @@ class CallableOperator(KernelOperator):
         return block.astype(self.dtype)  # a copy: it is written to
 
     def _tile(self, rows: slice, columns: slice, out: FloatArray) -> FloatArray:
-        return self.evaluate(_rows(self.X, rows), _rows(self.X, columns))
+        return self.evaluate(rows_of(self.X, rows), rows_of(self.X, columns))
 
     def _diagonal(self) -> FloatArray:
         return self.diagonal_of(self.X)
@@ -331,103 +344,17 @@ class CallableOperator(KernelOperator):
     def against(self, X: Any) -> CrossKernel:
         """Return the kernel between new rows and the samples."""
         return CrossKernel(
-            lambda rows, columns, out: self.evaluate(_rows(X, rows), _rows(self.X, columns)),
+            lambda rows, columns, out: self.evaluate(rows_of(X, rows), rows_of(self.X, columns)),
             (X.shape[0], self.shape[0]),
             self.dtype,
         )
 
     def diagonal_of(self, X: Any) -> FloatArray:
         """Return κ(x, x) for new rows, from small blocks: 16 entries a row."""
-        blocks = [_rows(X, rows) for rows in row_blocks(X.shape[0], 16)]
+        blocks = [rows_of(X, rows) for rows in row_blocks(X.shape[0], 16)]
         return np.concatenate(
             [self.evaluate(block, block).diagonal().astype(np.float64) for block in blocks]
         )
-
-
-class PrecomputedOperator(KernelOperator):
-    """A kernel matrix that exists: an array, a memory map or a sparse matrix.
-
-    A pass reads it once, whole rows at a time and in order.
-
-    Parameters
-    ----------
-    K : array, memmap or CSR matrix of shape (n_samples, n_samples)
-    dtype : dtype
-        Of the arithmetic.
-    weights : array of shape (n_samples,), optional
-        Positive.
-    """
-
-    def __init__(
-        self, K: Any, *, dtype: Any = np.float64, weights: FloatArray | None = None
-    ) -> None:
-        super().__init__(K.shape[0], dtype, weights)
-        # A matrix in Fortran order is read by columns: K is symmetric, and so they are contiguous.
-        by_columns = isinstance(K, np.ndarray) and K.flags.f_contiguous
-        self.K = K.T if by_columns else K
-        self._known_diagonal: FloatArray | None = None
-
-    def _tile(self, rows: slice, columns: slice, out: FloatArray) -> FloatArray:
-        block = _rows(self.K, rows)[:, columns]
-        block = block.toarray() if sparse.issparse(block) else np.asarray(block)
-        return block.astype(self.dtype)  # a copy: it is written to
-
-    def _diagonal(self) -> FloatArray:
-        if self._known_diagonal is None:
-            self._known_diagonal = np.asarray(self.K.diagonal(), dtype=np.float64)
-        return self._known_diagonal
-
-    def multiply(
-        self,
-        right: Sketch | FloatArray,
-        *,
-        n_threads: int = 1,
-        progress: Progress | None = None,
-        pack: bool = True,
-    ) -> Pass:
-        """Return K Ω and what else one pass gives, reading K once and in order."""
-        del pack
-        n = self.shape[0]
-
-        def product(panel: FloatArray) -> FloatArray:
-            if isinstance(right, Sketch):
-                return right.apply(panel.T)
-            return multiply_columns(panel.T, right)
-
-        with Crew(n_threads) as crew:
-            return panel_pass(
-                lambda rows: self.tile(rows, slice(0, n)),
-                product,
-                n,
-                _width(right),
-                carried=self.root_weights,
-                audited=_audited(n, 0),
-                crew=crew,
-                progress=progress,
-            )
-
-    def scratch_bytes(self, width: int, n_threads: int, *, pack: bool) -> int:
-        """Return what ``multiply`` allocates beside W and Ω."""
-        del pack
-        n = self.shape[0]
-        # The panel, a temporary of its size, and for the fast transform two padded copies.
-        panels = panel_rows(n) * n * self.dtype.itemsize * 6
-        return n_threads * (panels + _THREAD_BYTES) + 5 * n * 8
-
-    def against(self, K: Any) -> CrossKernel:
-        """Return the kernel between new rows and the samples: K is its rows."""
-        return rows_as_kernel(K, self.dtype)
-
-    def diagonal_of(self, K: Any) -> FloatArray:
-        """Return κ(x, x) for the samples themselves; rows of new points do not hold it."""
-        diagonal = self._diagonal()
-        if K.shape != self.shape or not np.array_equal(K.diagonal(), diagonal):
-            raise ValueError(
-                "distances in feature space need κ(x, x), which rows of a precomputed kernel hold "
-                "only for the training samples. Score the training kernel, or score without "
-                "refinement (n_refine=0)."
-            )
-        return diagonal
 
 
 class CrossKernel:
@@ -461,25 +388,17 @@ class CrossKernel:
         return product
 
 
-def rows_as_kernel(K: Any, dtype: Any) -> CrossKernel:
-    """Return the kernel between new points and the samples where its rows are given."""
-
-    def tile(rows: slice, columns: slice, out: FloatArray) -> FloatArray:
-        block = _rows(K, rows)[:, columns]
-        block = block.toarray() if sparse.issparse(block) else np.asarray(block)
-        return block.astype(dtype, copy=False)
-
-    return CrossKernel(tile, K.shape, dtype)
-
-
-def _rows(X: Any, rows: slice) -> Any:
+def rows_of(X: Any, rows: slice) -> Any:
+    """Return a block of rows without a copy, dense or sparse as X is."""
     return csr_rows(X, rows) if sparse.issparse(X) else X[rows]
 
 
-def _width(right: Sketch | FloatArray) -> int:
+def width_of(right: Sketch | FloatArray) -> int:
+    """Return the number of columns of Ω."""
     return right.width if isinstance(right, Sketch) else right.shape[1]
 
 
-def _audited(n: int, seed: int) -> FloatArray:
+def audited_rows(n: int, seed: int) -> FloatArray:
+    """Return the rows of W that are computed again to measure its error."""
     random = np.random.default_rng([seed, n])
     return np.sort(random.choice(n, min(n, AUDITED_ROWS), replace=False))

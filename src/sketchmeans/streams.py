@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from sketchmeans.engine import Crew, Pass, count_threads
-from sketchmeans.engine.passes import _sum_of_squares
-from sketchmeans.operators import AUDITED_ROWS
+from sketchmeans.engine.passes import sum_of_squares
+from sketchmeans.operators import audited_rows
 from sketchmeans.sketches import SKETCHES, Sketch, make_sketch
 
 
@@ -73,8 +73,7 @@ class ColumnStream:
         self._row_sums = np.zeros(n_samples)
         self._squares = np.zeros(n_samples)
         self._diagonal = np.zeros(n_samples)
-        random = np.random.default_rng([seed, n_samples])
-        self._audited = random.choice(n_samples, min(n_samples, AUDITED_ROWS), replace=False)
+        self._audited = audited_rows(n_samples, seed)
         self._error = self._size = 0.0
 
     @property
@@ -115,7 +114,7 @@ class ColumnStream:
         if start == stop:
             return
         with np.errstate(over="ignore", invalid="ignore"):
-            _sum_of_squares(block, slice(0, n), columns)
+            sum_of_squares(block, slice(0, n), columns)
         diagonal = block[np.arange(start, stop), np.arange(stop - start)]
         if (diagonal < 0).any():
             worst = int(np.argmin(diagonal))

@@ -62,7 +62,7 @@ class RightHandSide:
         return block
 
 
-def _sum_of_squares(tile: FloatArray, rows: slice, columns: slice) -> float:
+def sum_of_squares(tile: FloatArray, rows: slice, columns: slice) -> float:
     """Return the sum of squares of a tile, and refuse one that holds NaN or infinity."""
     total = float(np.vecdot(tile, tile).sum(dtype=np.float64))
     if not np.isfinite(total):
@@ -127,7 +127,7 @@ def symmetric_pass(
             scratch.tile = np.empty(side * side, right.dtype)
         shape = (rows.stop - rows.start, columns.stop - columns.start)
         T = tile(rows, columns, scratch.tile[: shape[0] * shape[1]].reshape(shape))
-        total = _sum_of_squares(T, rows, columns)
+        total = sum_of_squares(T, rows, columns)
         W[rows] += thin_product(T, right.block(columns))
         if i == j:
             squares[i] += total
@@ -188,7 +188,7 @@ def panel_pass(
         with reading:  # whoever comes next reads the next panel: K is read in order
             rows = next(waiting)
             panel = read(rows)
-        _sum_of_squares(panel, rows, slice(0, n))
+        sum_of_squares(panel, rows, slice(0, n))
         squares[rows] = np.vecdot(panel, panel, dtype=np.float64)
         diagonal[rows] = panel[np.arange(len(panel)), np.arange(rows.start, rows.stop)]
         weighted = panel if carried is None else panel * carried

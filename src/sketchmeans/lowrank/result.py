@@ -56,6 +56,11 @@ class LowRank:
         """tr(K − YYᵀ); an upper bound on ‖K − YYᵀ‖ in every norm where K ≽ YYᵀ."""
         return self.trace - float(self.eigenvalues[: self.rank].sum())
 
+    @property
+    def share_held(self) -> float:
+        """The share of the trace of K that all columns of the factor hold."""
+        return float(self.eigenvalues.sum()) / self.trace if self.trace else 1.0
+
     def truncate(self, rank: int) -> LowRank:
         """Return the same approximation with a lower rank; no pass over K."""
         rank = min(rank, self.rank)

@@ -1,0 +1,453 @@
+import os
+import pickle
+import pty
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import make_blobs
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from oracles import EXAMPLES, dense_kernel, objective
+from sketchmeans import KernelEmbedding, KernelKMeans
+from sketchmeans.kernels import make_kernel
+from sketchmeans.operators import DataOperator
+
+ESTIMATORS = [KernelEmbedding(), KernelKMeans()]
+REASON = (
+    "as for scikit-learn's KMeans: the random start, and here the sketch, differ when samples are "
+    "repeated instead of weighted"
+)
+EXPECTED = {
+    "check_sample_weight_equivalence_on_dense_data": REASON,
+    "check_sample_weight_equivalence_on_sparse_data": REASON,
+}
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda estimator: EXPECTED)
+def test_scikit_learns_checks_pass(estimator, check):
+    check(estimator)
+
+
+def test_scikit_learns_checks_pass_with_nothing_skipped():
+    """In a process of its own: one check needs SCIPY_ARRAY_API before SciPy is imported."""
+    code = (
+        "import test_estimators as t\n"
+        "from sklearn.utils.estimator_checks import check_estimator\n"
+        "for estimator in t.ESTIMATORS:\n"
+        "    checks = check_estimator(estimator, on_skip=None, on_fail='raise',\n"
+        "                             expected_failed_checks=t.EXPECTED)\n"
+        "    print(sorted({check['status'] for check in checks}), len(checks))\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        cwd=os.path.dirname(__file__),
+        env={**os.environ, "SCIPY_ARRAY_API": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr[-2000:]
+    for line in result.stdout.splitlines():
+        assert line.startswith("['passed', 'xfail']")
+        assert int(line.split()[-1]) > 50
+
+
+@pytest.fixture
+def blobs():
+    return make_blobs(500, 4, centers=5, cluster_std=2.0, random_state=1)[0]
+
+
+OPTIONS = [
+    {},
+    {"kernel": "linear"},
+    {"kernel": "poly", "degree": 2},
+    {"kernel": "laplacian"},
+    {"kernel": "cosine"},
+    {"kernel": "sigmoid", "gamma": 0.001},
+    {"gamma": "4*median", "n_passes": 2},
+    {"truncation": "early"},
+    {"sketch": "gaussian"},
+    {"sketch": "sparse", "rank": 5, "oversampling": 3},
+    {"rank": 0.7},
+    {"rank": 500},
+]
+
+
+@pytest.mark.filterwarnings("ignore::sketchmeans.lowrank.IndefiniteKernelWarning")
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
+def test_new_points_meet_the_map_of_the_training_data(blobs, options, dtype, make):
+    X = make(blobs.astype(dtype))
+    for n_refine in (0, 2):
+        model = KernelKMeans(5, random_state=0, n_refine=n_refine, **options).fit(X)
+        size = np.linalg.norm(model.embedding_)
+        off = np.linalg.norm(model.transform(X) - model.embedding_) / size
+        assert off < (1e-8 if dtype == np.float64 else 1e-3)
+        agree = (model.predict(X) == model.labels_).mean()
+        assert agree >= (1.0 if dtype == np.float64 else 0.999)
+        tolerance = 1e-8 if dtype == np.float64 else 1e-3
+        np.testing.assert_allclose(model.score(X), -model.inertia_, rtol=tolerance)
+        assert model.embedding_.dtype == model.transform(X).dtype == dtype
+        assert model.embedding_.shape == (500, model.rank_)
+        assert model.cluster_centers_.shape == (5, model.rank_)
+
+
+def test_inertia_is_the_objective_on_the_embedding_and_after_refinement_the_exact_one(blobs):
+    model = KernelKMeans(5, random_state=0).fit(blobs)
+    Y = model.embedding_
+    np.testing.assert_allclose(model.inertia_, objective(Y @ Y.T, model.labels_), rtol=1e-6)
+    refined = KernelKMeans(5, random_state=0, n_refine=50).fit(blobs)
+    kernel = make_kernel("rbf", gamma=refined.gamma_, degree=3, coef0=1.0)
+    K = dense_kernel(DataOperator(blobs, kernel))
+    np.testing.assert_allclose(refined.inertia_, objective(K, refined.labels_), rtol=1e-10)
+    assert refined.stats_["passes"] < 30  # it stops when the labels do
+
+
+def test_precomputed_gives_what_the_kernel_gives(blobs):
+    direct = KernelKMeans(5, kernel="rbf", gamma=0.05, random_state=0, n_refine=1).fit(blobs)
+    K = dense_kernel(DataOperator(blobs, make_kernel("rbf", gamma=0.05, degree=3, coef0=1)))
+    for matrix in (K, np.asfortranarray(K), sparse.csr_matrix(K), pd.DataFrame(K)):
+        model = KernelKMeans(5, kernel="precomputed", random_state=0, n_refine=1).fit(matrix)
+        np.testing.assert_array_equal(model.labels_, direct.labels_)
+        np.testing.assert_allclose(model.inertia_, direct.inertia_, rtol=1e-9)
+        np.testing.assert_array_equal(model.predict(matrix), model.labels_)
+        np.testing.assert_allclose(model.score(K), -model.inertia_, rtol=1e-8)
+    with pytest.raises(ValueError, match=r"need κ\(x, x\), which rows of a precomputed kernel"):
+        model.score(K[:10])
+
+
+def test_a_memory_map_can_be_clustered(tmp_path, blobs):
+    K = dense_kernel(DataOperator(blobs, EXAMPLES["rbf"]))
+    np.save(tmp_path / "K.npy", K)
+    mapped = np.load(tmp_path / "K.npy", mmap_mode="r")
+    one = KernelKMeans(5, kernel="precomputed", random_state=0).fit(mapped)
+    other = KernelKMeans(5, kernel="precomputed", random_state=0).fit(K)
+    np.testing.assert_array_equal(one.embedding_, other.embedding_)
+
+
+def test_a_callable_gives_what_the_kernel_gives_and_gets_its_parameters(blobs):
+    def kernel(A, B, scale):
+        return np.exp(-scale * np.square(A[:, None] - B[None]).sum(axis=2))
+
+    options = {"rank": 8, "random_state": 0, "n_refine": 1}
+    one = KernelKMeans(5, kernel=kernel, kernel_params={"scale": 0.05}, **options).fit(blobs)
+    other = KernelKMeans(5, kernel="rbf", gamma=0.05, **options).fit(blobs)
+    np.testing.assert_allclose(one.inertia_, other.inertia_, rtol=1e-9)
+    np.testing.assert_array_equal(one.predict(blobs), one.labels_)
+    np.testing.assert_allclose(one.score(blobs), -one.inertia_, rtol=1e-8)
+
+
+@pytest.mark.parametrize(("n_jobs", "most"), [(None, 1), (2, 2)])
+def test_a_callable_is_called_from_one_thread_unless_n_jobs_is_set(blobs, n_jobs, most):
+    inside, worst, lock = 0, 0, threading.Lock()
+    barrier = threading.Event()
+
+    def kernel(A, B):
+        nonlocal inside, worst
+        with lock:
+            inside += 1
+            worst = max(worst, inside)
+        barrier.wait(0.002)
+        with lock:
+            inside -= 1
+        return A @ B.T
+
+    KernelKMeans(3, kernel=kernel, n_jobs=n_jobs, random_state=0).fit(blobs).predict(blobs)
+    assert worst == most
+
+
+def test_the_diagonal_of_a_callable_costs_no_entry_in_a_fit(blobs):
+    asked = 0
+
+    def kernel(A, B):
+        nonlocal asked
+        asked += len(A) * len(B)
+        return A @ B.T
+
+    model = KernelEmbedding(rank=4, kernel=kernel, random_state=0).fit(blobs)
+    assert asked == model.stats_["kernel_entries"]
+    assert asked <= 500 * 501 / 2 + 500 * 32
+
+
+def test_weights_act_like_repetition_where_nothing_is_random(blobs):
+    """With the width of the whole kernel nothing is sketched, and the two must agree."""
+    random = np.random.default_rng(0)
+    counts = random.integers(0, 4, size=60)
+    X = blobs[:60]
+    options = {"kernel": "rbf", "gamma": 0.05, "rank": 10, "oversampling": 500}
+    weighted = KernelEmbedding(**options).fit(X, sample_weight=counts)
+    repeated = KernelEmbedding(**options).fit(np.repeat(X, counts, axis=0))
+    one, other = weighted.transform(X), repeated.transform(X)
+    np.testing.assert_allclose(one @ one.T, other @ other.T, atol=1e-10)
+    np.testing.assert_allclose(weighted.embedding_, one, atol=1e-10)
+    np.testing.assert_allclose(weighted.eigenvalues_, repeated.eigenvalues_, rtol=1e-10)
+
+
+@pytest.mark.parametrize("n_refine", [0, 2])
+def test_weighted_labels_minimise_the_weighted_objective(blobs, n_refine):
+    d = np.random.default_rng(0).uniform(0, 3, size=500)
+    d[:20] = 0
+    options = {"gamma": 0.02, "n_refine": n_refine, "random_state": 0}
+    model = KernelKMeans(5, **options).fit(blobs, sample_weight=d)
+    K = dense_kernel(DataOperator(blobs, make_kernel("rbf", gamma=0.02, degree=3, coef0=1)))
+    plain = KernelKMeans(5, **options).fit(blobs)
+    assert objective(K, model.labels_, d) <= 1.01 * objective(K, plain.labels_, d)
+    np.testing.assert_array_equal(model.predict(blobs), model.labels_)
+    np.testing.assert_allclose(model.score(blobs, sample_weight=d), -model.inertia_, rtol=1e-8)
+
+
+def test_frames_go_in_and_come_out(blobs):
+    names = ["a", "b", "c", "d"]
+    for frame, kind in [
+        (pd.DataFrame(blobs, columns=names), "pandas"),
+        (pl.DataFrame(blobs, schema=names), "polars"),
+    ]:
+        model = KernelKMeans(5, rank=3, random_state=0).set_output(transform=kind)
+        out = model.fit_transform(frame)
+        assert type(out) is type(frame)
+        assert list(out.columns) == [f"kernelkmeans{i}" for i in range(3)]
+        assert list(model.feature_names_in_) == names
+        assert isinstance(model.embedding_, np.ndarray)
+        plain = KernelKMeans(5, rank=3, random_state=0).fit(blobs)
+        np.testing.assert_array_equal(model.labels_, plain.labels_)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(pd.DataFrame(blobs, columns=list("wxyz")))
+
+
+def test_stats_tell_what_the_fit_cost(blobs):
+    model = KernelKMeans(5, n_passes=2, n_refine=1, n_jobs=2, random_state=0).fit(blobs)
+    stats = model.stats_
+    assert stats["passes"] == 3
+    one = (500 * 500 + 7 * 64 * 64 + 52 * 52) // 2
+    assert stats["kernel_entries"] == 3 * one
+    assert stats["audit_entries"] == 2 * 32 * 500
+    assert set(stats["seconds"]) == {"prepare", "kernel passes", "embed", "K-means", "refine"}
+    assert stats["sketch_bytes"] == 500 * model.width_ * 8
+    assert (stats["engine"], stats["precision"], stats["n_threads"]) == ("numpy", "float64", 2)
+
+
+def test_few_monomials_cost_no_kernel_entry(blobs):
+    model = KernelKMeans(5, kernel="polynomial", degree=2, random_state=0).fit(blobs)
+    assert model.stats_["engine"] == "feature map"
+    assert model.stats_["kernel_entries"] == 0
+
+
+def test_precision_follows_the_data_and_their_spread(blobs):
+    def precision(X, **options):
+        return KernelEmbedding(rank=3, **options).fit(X).stats_["precision"]
+
+    single = blobs.astype(np.float32)
+    assert precision(blobs) == "float64"
+    assert precision(single) == "float32"
+    assert precision(single + np.float32(1e3), gamma=0.01) == "float32"  # the spread is what counts
+    assert precision(single, gamma=100.0) == "float64"
+    assert precision(single, precision="float64") == "float64"
+    assert precision(blobs, precision="float32") == "float32"
+    assert precision(single * np.float32(1e10), kernel="laplacian") == "float32"
+    wide = np.random.default_rng(0).normal(size=(500, 200)).astype(np.float32)
+    assert precision(wide, kernel="linear") == "float32"
+    assert precision(wide * np.float32(1e10), kernel="linear") == "float64"
+
+
+def test_gamma_comes_from_the_data(blobs):
+    def gamma(X=blobs, **options):
+        return KernelEmbedding(rank=3, random_state=0, **options).fit(X).gamma_
+
+    pairs = np.triu_indices(500, 1)
+    squared = np.square(blobs[:, None] - blobs[None]).sum(axis=2)[pairs]
+    manhattan = np.abs(blobs[:, None] - blobs[None]).sum(axis=2)[pairs]
+    norms = np.square(blobs).sum(axis=1)
+    np.testing.assert_allclose(gamma(), 1 / np.median(squared))
+    np.testing.assert_allclose(gamma(sparse.csr_matrix(blobs)), 1 / np.median(squared))
+    np.testing.assert_allclose(gamma(gamma="4*median"), 4 / np.median(squared))
+    np.testing.assert_allclose(gamma(kernel="laplacian"), 1 / np.median(manhattan))
+    np.testing.assert_allclose(gamma(kernel="poly"), 1 / np.median(norms))
+    np.testing.assert_allclose(gamma(gamma="scale"), 1 / (4 * blobs.var()))
+    np.testing.assert_allclose(
+        gamma(sparse.csr_matrix(blobs), gamma="scale"), 1 / (4 * blobs.var())
+    )
+    assert gamma(gamma=0.3) == 0.3
+    assert gamma(kernel="linear") is None
+    assert gamma(np.ones((50, 2))) == 1
+    mostly = np.zeros((100, 2))
+    mostly[:10] = 3
+    assert gamma(mostly) == 1 / 18
+    big = np.random.default_rng(0).normal(size=(5000, 3))
+    true = np.median(np.square(big[:, None, :] - big[None, ::7]).sum(axis=2))
+    np.testing.assert_allclose(gamma(big), 1 / true, rtol=0.1)
+
+
+def test_rank_may_be_a_fraction_of_the_trace(blobs):
+    for fraction in (0.3, 0.8, 0.99):
+        model = KernelEmbedding(rank=fraction, random_state=0).fit(blobs)
+        held = np.cumsum(model.eigenvalues_) / 500
+        assert held[-1] >= fraction
+        assert model.rank_ == 1 or held[-2] < fraction
+    wide = KernelEmbedding(rank=0.999, gamma=1.0, random_state=0).fit(blobs)
+    assert wide.stats_["passes"] > 1
+    assert wide.width_ > 36
+
+
+def test_a_fraction_that_no_narrow_sketch_holds_is_refused(monkeypatch):
+    monkeypatch.setattr("sketchmeans.estimator.WIDEST", 100)
+    X = np.random.default_rng(0).normal(size=(300, 5))
+    with pytest.raises(ValueError, match=r"rank=0.9 asks for 90.0% .* 100 columns holds 33"):
+        KernelEmbedding(rank=0.9, gamma=1e6, random_state=0).fit(X)
+
+
+def test_defaults_of_rank_and_width(blobs):
+    model = KernelKMeans(5, random_state=0).fit(blobs)
+    assert (model.rank_, model.width_) == (15, 30)
+    assert KernelEmbedding(random_state=0).fit(blobs).rank_ == 18
+    assert KernelKMeans(5, rank=7, oversampling=4, random_state=0).fit(blobs).width_ == 11
+    small = KernelKMeans(5, random_state=0).fit(blobs[:12])
+    assert small.rank_ <= 12
+    assert small.width_ == 12
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_tiny_data_can_be_clustered(n):
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    model = KernelKMeans(n, random_state=0).fit(X)
+    assert sorted(model.labels_) == list(range(n))
+
+
+def test_a_zero_kernel_is_one_cluster():
+    with pytest.warns(ConvergenceWarning, match=r"distinct clusters \(1\) found smaller"):
+        model = KernelKMeans(2, kernel="linear", random_state=0).fit(np.zeros((30, 3)))
+    assert (model.labels_ == model.labels_[0]).all()
+    assert (model.embedding_ == 0).all()
+    assert (model.transform(np.zeros((4, 3))) == 0).all()
+
+
+def test_more_clusters_than_distinct_points_give_scikit_learns_warning():
+    X = np.repeat(np.random.default_rng(0).normal(size=(3, 2)), 10, axis=0)
+    for make in (np.asarray, sparse.csr_matrix, pd.DataFrame, list):
+        with pytest.warns(ConvergenceWarning, match=r"distinct clusters \(3\) found smaller"):
+            KernelKMeans(5, random_state=0).fit(make(X))
+
+
+def test_models_survive_pickle_and_clone(blobs):
+    model = KernelKMeans(5, n_passes=2, n_refine=1, random_state=0).fit(blobs)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(blobs), model.labels_)
+    assert not hasattr(clone(model), "labels_")
+
+
+def test_the_estimators_compose(blobs):
+    pipe = make_pipeline(StandardScaler(), KernelEmbedding(rank=5, random_state=0))
+    assert pipe.fit_transform(blobs).shape == (500, 5)
+    search = GridSearchCV(
+        KernelKMeans(random_state=0, n_init=2), {"n_clusters": [2, 5]}, cv=2, n_jobs=2
+    ).fit(blobs)
+    assert search.best_params_ == {"n_clusters": 5}
+    assert search.best_estimator_.stats_["n_threads"] >= 1
+
+
+def test_an_unfitted_model_says_so(blobs):
+    for method in ("predict", "transform", "score"):
+        with pytest.raises(NotFittedError):
+            getattr(KernelKMeans(), method)(blobs)
+
+
+def test_fit_leaves_the_data_alone(blobs):
+    for X in (blobs.copy(), blobs.astype(np.float32)):
+        X.flags.writeable = False
+        before = X.copy()
+        model = KernelKMeans(5, n_passes=2, n_refine=1, random_state=0).fit(X)
+        np.testing.assert_array_equal(X, before)
+        assert np.shares_memory(model._new_points.points.X, X)
+
+
+def run_on_a_terminal(code):
+    """Run code with a terminal as its standard error and return what that shows."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen([sys.executable, "-c", code], stderr=slave, stdout=slave)
+    os.close(slave)
+    shown = b""
+    while True:
+        try:
+            chunk = os.read(master, 4096)
+        except OSError:
+            break
+        if not chunk:
+            break
+        shown += chunk
+    assert process.wait() == 0, shown
+    return shown.decode()
+
+
+FIT = (
+    "import numpy as np; from sketchmeans import KernelKMeans; "
+    "KernelKMeans(3, n_refine=1, verbose={verbose}).fit("
+    "np.random.default_rng(0).normal(size=(3000, 3)))"
+)
+
+
+def test_verbose_draws_a_bar_on_a_terminal():
+    shown = run_on_a_terminal(FIT.format(verbose=1))
+    for stage in ("kernel passes", "K-means", "refine"):
+        assert stage in shown
+    assert "100%" in shown
+    assert "━" in shown
+    assert run_on_a_terminal(FIT.format(verbose=0)) == ""
+
+
+def test_verbose_draws_a_line_where_rich_is_not_installed():
+    hide = "import sys; sys.modules['rich'] = sys.modules['rich.console'] = None; "
+    shown = run_on_a_terminal(hide + FIT.format(verbose=1))
+    assert "kernel passes: 100%" in shown
+    assert "━" not in shown
+
+
+def test_verbose_writes_a_line_a_stage_where_there_is_no_terminal():
+    result = subprocess.run(
+        [sys.executable, "-c", FIT.format(verbose=1)], capture_output=True, text=True, check=True
+    )
+    assert [line.split(":")[0] for line in result.stderr.splitlines()] == [
+        "prepare",
+        "kernel passes",
+        "embed",
+        "K-means",
+        "refine",
+    ]
+
+
+def test_scikit_learns_callbacks_are_told(blobs):
+    pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9 has no callbacks")
+
+    class Listener:
+        def __init__(self):
+            self.begun, self.ended, self.torn = [], [], 0
+
+        def setup(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, estimator, context):
+            self.begun.append(context.task_name)
+
+        def on_fit_task_end(self, estimator, context):
+            self.ended.append(context.task_name)
+
+        def teardown(self, estimator, context):
+            self.torn += 1
+
+    listener = Listener()
+    KernelKMeans(3, random_state=0).set_callbacks(listener).fit(blobs)
+    stages = ["fit", "prepare", "kernel passes", "embed", "K-means"]
+    assert [name for name in listener.begun if name != "tiles"] == stages
+    assert sorted(listener.begun) == sorted(listener.ended)
+    assert listener.begun.count("tiles") == 200
+    assert listener.torn == 1
