@@ -350,7 +350,7 @@ class SketchedEstimator(
         self.eigenvalues_[: low_rank.rank] = low_rank.eigenvalues[: low_rank.rank]
         self.width_ = embedded.width
         self.gamma_ = embedded.gamma
-        self.stats_ = {
+        self.stats_: dict[str, Any] = {
             "passes": cost.passes,
             "kernel_entries": cost.entries,
             "audit_entries": cost.audit_entries,

@@ -23,7 +23,7 @@ from sketchmeans.engine import (
 )
 from sketchmeans.engine.passes import Progress, Tile
 from sketchmeans.kernels import FloatArray, Kernel, Statistic
-from sketchmeans.points import Points, data_blocks, row_blocks
+from sketchmeans.points import Points, csr_rows, data_blocks, row_blocks
 from sketchmeans.sketches import Sketch
 
 AUDITED_ROWS = 32

@@ -1,0 +1,110 @@
+"""What the documents show is run; what they name exists."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from oracles import dense_kernel
+
+ROOT = Path(__file__).parents[1]
+
+
+def python_blocks(name):
+    return re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), re.DOTALL)
+
+
+def run_blocks(name):
+    space = {}
+    for block in python_blocks(name):
+        exec(compile(block, name, "exec"), space)
+    return space
+
+
+def test_the_code_of_the_readme_runs():
+    space = run_blocks("README.md")
+    assert len(space["labels"]) == len(space["X"])
+
+
+def test_the_kernel_sketch_and_method_of_the_contributing_page_work(points):
+    from sketchmeans.kernels import Gaussian
+    from sketchmeans.operators import DataOperator
+
+    space = run_blocks("CONTRIBUTING.md")
+    operator = DataOperator(points, space["RationalQuadratic"](gamma=0.5))
+    squared = np.square(points[:, None] - points[None]).sum(axis=2)
+    np.testing.assert_allclose(dense_kernel(operator), 1 / (1 + 0.5 * squared), rtol=1e-10)
+    sketch = space["UniformSketch"](300, 9, 0)
+    np.testing.assert_array_equal(sketch.matrix[100:200], sketch.rows(100, 200))
+    operator = DataOperator(points, Gaussian(0.1))
+    low = space["nystrom_first"](operator, rank=5, columns=20)
+    K = dense_kernel(operator)
+    C = K[:, :20]
+    nystrom = C @ np.linalg.pinv(K[:20, :20]) @ C.T
+    np.testing.assert_allclose(low.factor @ low.factor.T, nystrom, atol=1e-6)
+    for block in python_blocks("CONTRIBUTING.md"):
+        assert len(block.splitlines()) < 30
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_files_and_commands_that_the_documents_name_exist(page):
+    text = (ROOT / page).read_text()
+    for target in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert (ROOT / target).exists(), target
+    for module in re.findall(r"python -m (benchmarks\.\w+)", text):
+        assert (ROOT / f"{module.replace('.', '/')}.py").exists(), module
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"`make (\w+)`", text):
+        assert f"\n{target}:" in makefile, target
+
+
+def test_constants_name_a_command_that_exists():
+    for source in (ROOT / "src").rglob("*.py"):
+        for module in re.findall(r"benchmarks[./](\w+)", source.read_text()):
+            assert (ROOT / "benchmarks" / f"{module}.py").exists(), (source, module)
+
+
+def test_the_demonstration_runs():
+    result = subprocess.run(
+        [sys.executable, "-m", "sketchmeans.demo"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+    )
+    assert "right for 99" in result.stdout
+    assert len(result.stdout.splitlines()) < 50
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    code = (
+        "import sys, sketchmeans; "
+        "print([name for name in ('numpy', 'scipy', 'sklearn', 'matplotlib', 'rich') "
+        "if name in sys.modules])"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "[]"
+
+
+def test_the_public_names_are_there():
+    import sketchmeans
+
+    for name in sketchmeans.__all__:
+        assert getattr(sketchmeans, name)
+    with pytest.raises(AttributeError, match="no attribute 'KernelMeans'"):
+        _ = sketchmeans.KernelMeans
+
+
+def test_the_version_is_that_of_the_project():
+    import tomllib
+
+    import sketchmeans
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert sketchmeans.__version__ == project["version"]
+    assert f"## {project['version']}" in (ROOT / "CHANGELOG.md").read_text()
