@@ -204,6 +204,7 @@ class SketchedEstimator(
                     progress=partial(part_of, tick, self.n_passes),
                     pack=chosen.pack,
                 )
+            progress.split("kernel passes", low_rank.pass_seconds, "recover")
             cost.add(low_rank)
             if not is_fraction(self.rank):
                 break

@@ -49,6 +49,7 @@ class FitProgress:
         self.estimator = estimator
         self.n_stages = n_stages
         self.seconds: dict[str, float] = {}
+        self._last = 0.0
         self._context: Any = None
         self._bar: Bar | None = Bar(sys.stderr) if estimator.verbose else None
 
@@ -63,6 +64,12 @@ class FitProgress:
             self._bar.close()
         if self._context is not None and error[0] is None:
             self._context.call_on_fit_task_end(estimator=self.estimator)
+
+    def split(self, name: str, own: float, rest: str) -> None:
+        """Leave ``own`` seconds of the last stage called ``name`` to it, and the rest to ``rest``."""
+        beyond = self._last - own
+        self.seconds[name] -= beyond
+        self.seconds[rest] = self.seconds.get(rest, 0.0) + beyond
 
     @contextmanager
     def stage(self, name: str) -> Iterator[Tick]:
@@ -85,7 +92,8 @@ class FitProgress:
                 step.call_on_fit_task_end(estimator=self.estimator)
 
         yield tick
-        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+        self._last = time.perf_counter() - start
+        self.seconds[name] = self.seconds.get(name, 0.0) + self._last
         tick(1, 1)
         if context is not None:
             context.call_on_fit_task_end(estimator=self.estimator)

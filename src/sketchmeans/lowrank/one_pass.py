@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable
 from typing import Literal
@@ -67,9 +68,12 @@ def one_pass(
     """
     right: Sketch | FloatArray = sketch
     passes = entries = audit_entries = 0
+    pass_seconds = 0.0
     while True:
         report = progress(passes) if progress is not None else None
+        start = time.perf_counter()
         result = operator.multiply(right, n_threads=n_threads, progress=report, pack=pack)
+        pass_seconds += time.perf_counter() - start
         Omega = right.matrix if isinstance(right, Sketch) else right
         error, checked = operator.relative_error(Omega, result, sketch.seed)
         eta = noise_level(operator.dtype, max(error, result.audit))
@@ -93,6 +97,7 @@ def one_pass(
         passes=passes,
         entries=entries,
         audit_entries=audit_entries,
+        pass_seconds=pass_seconds,
         scale=operator.root_weights,
     )
 
@@ -114,6 +119,7 @@ def recover(
     passes: int = 1,
     entries: int = 0,
     audit_entries: int = 0,
+    pass_seconds: float = 0.0,
     scale: FloatArray | None = None,
 ) -> LowRank:
     """Recover K ≈ FFᵀ from W = KΩ and Ω alone; ``result.W`` is overwritten.
@@ -160,6 +166,7 @@ def recover(
         passes=passes,
         entries=entries,
         audit_entries=audit_entries,
+        pass_seconds=pass_seconds,
         negative_mass=core.negative_mass,
     )
 

@@ -43,6 +43,8 @@ class LowRank:
     """Kernel entries evaluated by the passes."""
     audit_entries: int
     """Kernel entries evaluated once more in float64, to measure eta."""
+    pass_seconds: float
+    """Time that the engine took for the passes; the rest of the time was recovery."""
     negative_mass: float = 0.0
     """Share of the sketched core that is negative; above 0, K is not positive semidefinite."""
 
