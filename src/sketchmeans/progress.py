@@ -66,7 +66,7 @@ class FitProgress:
             self._context.call_on_fit_task_end(estimator=self.estimator)
 
     def split(self, name: str, own: float, rest: str) -> None:
-        """Leave ``own`` seconds of the last stage called ``name`` to it, and the rest to ``rest``."""
+        """Leave ``own`` seconds of the last stage, ``name``, to it, and the others to ``rest``."""
         beyond = self._last - own
         self.seconds[name] -= beyond
         self.seconds[rest] = self.seconds.get(rest, 0.0) + beyond
