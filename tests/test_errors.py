@@ -71,7 +71,10 @@ def test_bad_data_are_refused(estimator, bad, message):
         ({"oversampling": 2.5}, r"oversampling=2.5 must be a whole number"),
         ({"kernel": "gauss"}, r"kernel='gauss' is not known.*'rbf'.*'precomputed'"),
         ({"kernel": 7}, r"kernel=7 is not known"),
-        ({"method": "svd"}, r"method='svd' is not known. Known values of method: 'one-pass'"),
+        (
+            {"method": "svd"},
+            r"method='svd' is not known. Known values of method: 'one-pass', 'nystrom', 'rpch",
+        ),
         ({"sketch": "fourier"}, r"sketch='fourier' is not known.*'hadamard', 'gaussian'"),
         ({"truncation": "never"}, r"truncation='never' is not known.*'late', 'early'"),
         ({"precision": "half"}, r"precision='half' is not known.*'float32', 'float64'"),
@@ -139,7 +142,7 @@ def test_a_bad_precomputed_kernel_is_refused(K, message):
 
 
 def test_asymmetry_is_found_before_the_pass(monkeypatch):
-    monkeypatch.setattr("sketchmeans.estimator.one_pass", lambda *a, **k: pytest.fail("a pass"))
+    monkeypatch.setattr("sketchmeans.estimator.approximate", lambda *a, **k: pytest.fail("a pass"))
     K = kernel_matrix()
     K[np.triu_indices(40, 1)] *= 1.01
     with pytest.raises(ValueError, match="symmetric"):

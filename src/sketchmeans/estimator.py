@@ -27,7 +27,8 @@ from sketchmeans.checks import (
 from sketchmeans.engine import count_threads
 from sketchmeans.features import FeatureMapOperator, prefers_features
 from sketchmeans.kernels import FloatArray, kernel_class, make_kernel
-from sketchmeans.lowrank import LowRank, one_pass, recover
+from sketchmeans.lowrank import METHODS, LowRank, Request, approximate, recover
+from sketchmeans.lowrank.methods import dense_bytes
 from sketchmeans.lowrank.one_pass import noise_level
 from sketchmeans.memory import Plan, parse_bytes, plan
 from sketchmeans.operators import (
@@ -40,10 +41,9 @@ from sketchmeans.points import row_blocks
 from sketchmeans.precision import tile_dtype
 from sketchmeans.precomputed import GivenRows, PrecomputedOperator
 from sketchmeans.progress import CallbackSupportMixin, FitProgress, Tick
-from sketchmeans.sketches import SKETCHES, make_sketch
+from sketchmeans.sketches import SKETCHES, HadamardSketch
 from sketchmeans.streams import ColumnStream
 
-METHODS = ("one-pass",)
 EXTRA_RANK = 10
 """rank="auto" is the number of clusters and this: see docs/defaults.md for the experiment."""
 AUTO_CLUSTERS = 8
@@ -104,7 +104,10 @@ class SketchedEstimator(
         """Refuse bad options before anything is computed."""
         check_kernel_options(self)
         check_choice("method", self.method, METHODS)
-        check_choice("sketch", self.sketch, ["auto", *SKETCHES])
+        method = METHODS[self.method]
+        options = {"oversampling", "sketch", "truncation", "n_passes", "precision"}
+        refuse_unread(self, options - set(method.reads), f"method={self.method!r}")
+        check_choice("sketch", self.sketch, ["auto", *method.sketches])
         check_choice("truncation", self.truncation, ["late", "early"])
         check_choice("precision", self.precision, ["auto", "float32", "float64"])
         check_count("n_passes", self.n_passes)
@@ -175,36 +178,42 @@ class SketchedEstimator(
             operator, gamma = self._make_operator(X, weights, int(seeds[1]))
             rank, width = self._rank_and_width(n, auto_rank)
             dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.dtype(np.float64)
-            name = "hadamard" if self.sketch == "auto" else self.sketch
         cost = Cost()
+        method = METHODS[self.method]
         while True:
-            sketch = make_sketch(name, n, width, int(seeds[0]))
-            width = sketch.width
             chosen = plan(
                 operator,
                 width=width,
                 rank=rank,
                 n_passes=self.n_passes,
-                sketch_itemsize=np.dtype(sketch.dtype).itemsize,
+                sketch_itemsize=self._sketch_itemsize(),
                 n_clusters=n_clusters,
                 n_init=n_init,
                 n_refine=n_refine,
                 embedding_itemsize=dtype.itemsize,
                 n_threads=self._thread_count(),
                 limit=parse_bytes(self.memory_limit),
+                extra=dense_bytes(self.method, n),
             )
             with progress.stage("kernel passes") as tick:
-                low_rank = one_pass(
+                low_rank = approximate(
                     operator,
-                    sketch,
-                    rank=rank,
-                    truncation=self.truncation,
-                    n_passes=self.n_passes,
-                    n_threads=chosen.n_threads,
-                    progress=partial(part_of, tick, self.n_passes),
-                    pack=chosen.pack,
+                    self.method,
+                    Request(
+                        rank=rank,
+                        width=width,
+                        seed=int(seeds[0]),
+                        sketch=self.sketch,
+                        truncation=self.truncation,
+                        n_passes=self.n_passes,
+                        tolerance=1 - float(self.rank) if is_fraction(self.rank) else 0.0,
+                        n_threads=chosen.n_threads,
+                        pack=chosen.pack,
+                        progress=partial(part_of, tick, self.n_passes),
+                    ),
                 )
-            progress.split("kernel passes", low_rank.pass_seconds, "recover")
+            if self.method == "one-pass":
+                progress.split("kernel passes", low_rank.pass_seconds, "recover")
             cost.add(low_rank)
             if not is_fraction(self.rank):
                 break
@@ -219,17 +228,17 @@ class SketchedEstimator(
                     "too flat for that. Lower the fraction, give rank as a number, or lower gamma."
                 )
             rank = width = min(2 * width, n, WIDEST)
-            del low_rank, sketch
+            del low_rank
         with progress.stage("embed"):
             embedding, dual = unweighted_rows(low_rank, weights, dtype)
             if weights is not None and (left_out := np.flatnonzero(weights == 0)).size:
-                cross = operator.against(X[left_out])
+                cross = (low_rank.new_points or operator).against(X[left_out])
                 embedding[left_out] = cross.multiply(dual, n_threads=chosen.n_threads)
         return Embedded(
             low_rank=low_rank,
             embedding=embedding,
             operator=operator,
-            new_points=operator.for_new_points(),
+            new_points=low_rank.new_points or operator.for_new_points(),
             dual=dual,
             gamma=gamma,
             weights=weights,
@@ -237,7 +246,7 @@ class SketchedEstimator(
             random_state=random_state,
             width=width,
             engine=operator.engine,
-            precision=operator.dtype,
+            precision=np.dtype(np.float64) if method.landmarks else operator.dtype,
             cost=cost,
         )
 
@@ -339,8 +348,20 @@ class SketchedEstimator(
         """Return the rank to recover and the width of the sketch."""
         rank = int(self.rank) if isinstance(self.rank, Integral) else min(auto_rank, n)
         extra = rank if self.oversampling == "auto" else int(self.oversampling)
+        if self.method == "exact":
+            extra = 0
         width = min(rank + extra, n)
-        return (width if is_fraction(self.rank) else rank), width
+        if is_fraction(self.rank):
+            if METHODS[self.method].stops_at_tolerance:
+                width = min(n, WIDEST)
+            rank = width
+        return rank, width
+
+    def _sketch_itemsize(self) -> int:
+        """Return the bytes that a number of Ω takes; landmark methods have no Ω."""
+        if self.method != "one-pass":
+            return 0
+        return np.dtype(SKETCHES.get(self.sketch, HadamardSketch).dtype).itemsize
 
     def _publish(self, embedded: Embedded, seconds: dict[str, float]) -> None:
         """Set the attributes that the estimators share: only now, when nothing can fail."""
@@ -348,7 +369,7 @@ class SketchedEstimator(
         self.embedding_ = embedded.embedding
         self.rank_ = self.embedding_.shape[1]
         self.eigenvalues_ = np.zeros(self.rank_)
-        self.eigenvalues_[: low_rank.rank] = low_rank.eigenvalues[: low_rank.rank]
+        self.eigenvalues_[: low_rank.rank] = low_rank.leading
         self.width_ = embedded.width
         self.gamma_ = embedded.gamma
         self.stats_: dict[str, Any] = {

@@ -48,7 +48,7 @@ class FeatureCentroids:
         self, cross: CrossKernel, diagonal: FloatArray, n_threads: int
     ) -> tuple[FloatArray, FloatArray]:
         """Return the nearest centroid of each new point, and its squared distance."""
-        members = _members(self.labels, self.weights, len(self.sizes))
+        members = memberships(self.labels, self.weights, len(self.sizes))
         distances = self.distances(cross.multiply(members, n_threads=n_threads), diagonal)
         labels = distances.argmin(axis=1).astype(np.int32)
         return labels, np.maximum(distances[np.arange(len(labels)), labels], 0.0)
@@ -69,8 +69,8 @@ class Refined:
     entries: int
 
 
-def _members(labels: FloatArray, weights: FloatArray | None, n_clusters: int) -> FloatArray:
-    """Return the n × K matrix of memberships: ones as bytes, or the weights."""
+def memberships(labels: FloatArray, weights: FloatArray | None, n_clusters: int) -> FloatArray:
+    """Return the n × K matrix of memberships: ones as bytes, or these weights."""
     inside = labels[:, None] == np.arange(n_clusters)
     return inside.astype(np.int8) if weights is None else inside * weights[:, None]
 
@@ -117,7 +117,7 @@ def refine(
             if progress is not None:
                 progress(index * total + done, n_iter * total)
 
-        members = _members(labels, weights, n_clusters)
+        members = memberships(labels, weights, n_clusters)
         result = unweighted.multiply(members, n_threads=n_threads, progress=report, pack=pack)
         entries += result.entries
         if diagonal is None:

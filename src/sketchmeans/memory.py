@@ -82,6 +82,7 @@ def plan(
     embedding_itemsize: int,
     n_threads: int,
     limit: int | None,
+    extra: int = 0,
 ) -> Plan:
     """Choose threads, packing and side-by-side starts; refuse what cannot keep the limit.
 
@@ -98,9 +99,9 @@ def plan(
 
     def peak(threads: int, pack: bool, starts: int) -> int:
         scratch = operator.scratch_bytes(width, threads, pack=pack)
-        passing = sketch + right + scratch
+        passing = sketch + right + scratch + extra
         recovering = sketch + right + dual + embedding
-        kept = embedding + dual
+        kept = sketch + embedding + dual  # the factor stays until the labels are certified
         stages = [passing, recovering]
         if n_clusters is not None:
             stages.append(kept + starts * (embedding + n * 32))

@@ -90,6 +90,34 @@ class KernelOperator(ABC):
         """Return what ``against`` and ``diagonal_of`` need, and no more."""
         return self
 
+    @abstractmethod
+    def landmarks(self, indices: FloatArray) -> NewPoints:
+        """Return the kernel between any points and these samples alone, in float64."""
+
+    @abstractmethod
+    def _columns(self, indices: FloatArray, n_threads: int) -> FloatArray:
+        """Compute unweighted columns of K in float64."""
+
+    @abstractmethod
+    def _square(self, indices: FloatArray) -> FloatArray:
+        """Compute K[indices, indices] in float64, unweighted."""
+
+    def block(self, indices: FloatArray) -> FloatArray:
+        """Return K[indices, indices] in float64, for a few samples."""
+        block = self._square(indices)
+        if self.root_weights is not None:
+            block = block * self.root_weights[indices, None] * self.root_weights[indices]
+        return block
+
+    def columns(self, indices: FloatArray, *, n_threads: int = 1) -> FloatArray:
+        """Return K[:, indices] in float64: n kernel entries a column."""
+        indices = np.asarray(indices)
+        C = self._columns(indices, n_threads)
+        if self.root_weights is not None:
+            C *= self.root_weights[:, None]
+            C *= self.root_weights[indices]
+        return C
+
     def tile(self, rows: slice, columns: slice, out: FloatArray | None = None) -> FloatArray:
         """Return K[rows, columns]; both slices need start and stop."""
         if out is None:
@@ -274,6 +302,20 @@ class DataOperator(KernelOperator):
             self.dtype,
         )
 
+    def landmarks(self, indices: FloatArray) -> DataOperator:
+        """Return the kernel between any points and these samples alone, in float64."""
+        return self.landmarks_at(self.points.X[indices])
+
+    def landmarks_at(self, X: Any) -> DataOperator:
+        """Return the kernel between any points and these, which need not be samples."""
+        return DataOperator(X, self.kernel, dtype=np.float64)
+
+    def _columns(self, indices: FloatArray, n_threads: int) -> FloatArray:
+        return self.landmarks(indices).against(self.points.X).dense(n_threads=n_threads)
+
+    def _square(self, indices: FloatArray) -> FloatArray:
+        return self.landmarks(indices).against(self.points.X[indices]).dense()
+
     def diagonal_of(self, X: Any) -> FloatArray:
         """Return κ(x, x) for new rows."""
         if self.kernel.statistic is Statistic.DOT:
@@ -349,6 +391,20 @@ class CallableOperator(KernelOperator):
             self.dtype,
         )
 
+    def landmarks(self, indices: FloatArray) -> CallableOperator:
+        """Return the kernel between any points and these samples alone, in float64."""
+        return self.landmarks_at(self.X[indices])
+
+    def landmarks_at(self, X: Any) -> CallableOperator:
+        """Return the kernel between any points and these, which need not be samples."""
+        return CallableOperator(X, self.function, params=self.params)
+
+    def _columns(self, indices: FloatArray, n_threads: int) -> FloatArray:
+        return self.landmarks(indices).against(self.X).dense(n_threads=n_threads)
+
+    def _square(self, indices: FloatArray) -> FloatArray:
+        return self.evaluate(self.X[indices], self.X[indices]).astype(np.float64)
+
     def diagonal_of(self, X: Any) -> FloatArray:
         """Return κ(x, x) for new rows, from small blocks: 16 entries a row."""
         blocks = [rows_of(X, rows) for rows in row_blocks(X.shape[0], 16)]
@@ -378,14 +434,33 @@ class CrossKernel:
         right = right.astype(self.dtype, copy=False)
         with Crew(n_threads) as crew:
             product = rectangular_product(self.tile, self.shape[0], right, crew=crew)
-        if not np.isfinite(product).all():
-            bad = int(np.argmin(np.isfinite(product).all(axis=1)))
-            raise ValueError(
-                f"the kernel of point {bad} with the training samples is not finite. Likely "
-                "causes: a point far outside the training data under a polynomial kernel, or NaN "
-                "or inf from a callable or precomputed kernel."
-            )
+        _refuse_infinite(product)
         return product
+
+    def dense(self, *, n_threads: int = 1) -> FloatArray:
+        """Return the whole of it as an m × n array in float64, for few samples."""
+        m, n = self.shape
+        whole = np.empty((m, n))
+
+        def compute(rows: slice) -> None:
+            out = np.empty((rows.stop - rows.start, n), self.dtype)
+            whole[rows] = self.tile(rows, slice(0, n), out)
+
+        with Crew(n_threads) as crew:
+            crew.each(compute, row_blocks(m, max(64, min(4096, (1 << 19) // n))))
+        _refuse_infinite(whole)
+        return whole
+
+
+def _refuse_infinite(product: FloatArray) -> None:
+    """Raise an error that names the first point whose kernel is not finite."""
+    if not np.isfinite(product).all():
+        bad = int(np.argmin(np.isfinite(product).all(axis=1)))
+        raise ValueError(
+            f"the kernel of point {bad} with the training samples is not finite. Likely causes: a "
+            "point far outside the training data under a polynomial kernel, or NaN or inf from a "
+            "callable or precomputed kernel."
+        )
 
 
 def rows_of(X: Any, rows: slice) -> Any:

@@ -103,6 +103,23 @@ class PrecomputedOperator(KernelOperator):
         """Return what new points need: not K."""
         return GivenRows(self.dtype, self._diagonal())
 
+    def landmarks(self, indices: FloatArray) -> GivenRows:
+        """Return the kernel between any points and these samples: columns of given rows."""
+        return GivenRows(np.float64, self._diagonal(), chosen=indices)
+
+    def _square(self, indices: FloatArray) -> FloatArray:
+        block = self.K[np.ix_(indices, indices)]
+        block = block.toarray() if sparse.issparse(block) else np.asarray(block)
+        return block.astype(np.float64)
+
+    def _columns(self, indices: FloatArray, n_threads: int) -> FloatArray:
+        del n_threads
+        rows = self.K[indices]  # K is symmetric, and whole rows are what lies together
+        rows = rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
+        if not np.isfinite(rows).all():
+            raise ValueError("the precomputed kernel holds NaN or infinity.")
+        return np.ascontiguousarray(rows.T, dtype=np.float64)
+
 
 class GivenRows:
     """Stands for a kernel of which every row is given: precomputed, or streamed.
@@ -113,20 +130,23 @@ class GivenRows:
         Of the arithmetic.
     diagonal : array of shape (n,)
         κ(x, x) of the samples.
+    chosen : array of int, optional
+        The samples that count; all of them if left out.
     """
 
-    def __init__(self, dtype: Any, diagonal: FloatArray) -> None:
-        self.dtype, self.diagonal = np.dtype(dtype), diagonal
+    def __init__(self, dtype: Any, diagonal: FloatArray, chosen: FloatArray | None = None) -> None:
+        self.dtype, self.diagonal, self.chosen = np.dtype(dtype), diagonal, chosen
 
     def against(self, K: Any) -> CrossKernel:
         """Return the kernel between new points and the samples, of which K holds the rows."""
 
         def tile(rows: slice, columns: slice, out: FloatArray) -> FloatArray:
-            block = rows_of(K, rows)[:, columns]
+            block = rows_of(K, rows)[:, columns if self.chosen is None else self.chosen[columns]]
             block = block.toarray() if sparse.issparse(block) else np.asarray(block)
             return block.astype(self.dtype, copy=False)
 
-        return CrossKernel(tile, K.shape, self.dtype)
+        n = K.shape[1] if self.chosen is None else len(self.chosen)
+        return CrossKernel(tile, (K.shape[0], n), self.dtype)
 
     def diagonal_of(self, K: Any) -> FloatArray:
         """Return κ(x, x) for the samples themselves; rows of new points do not hold it."""

@@ -1,6 +1,37 @@
-"""Low-rank approximations K̂ = FFᵀ of a kernel matrix: one file a method, one result type."""
+"""Low-rank approximations K̂ = FFᵀ of a kernel matrix: one file a method, one result type.
 
+=================  ======================  ===========================  =========================
+method             meets                   kernel entries               K̂ ≼ K
+=================  ======================  ===========================  =========================
+one_pass           all of K, q passes      q · n(n + 1)/2               late: yes; early: no
+exact              all of K                n², or tens of passes        yes
+nystrom            m columns               n · m                        yes
+greedy_cholesky    m columns               n · m                        yes
+rp_cholesky        m columns               n · m                        yes
+=================  ======================  ===========================  =========================
+
+``approximate(operator, name, request)`` calls any of them by name.
+"""
+
+from sketchmeans.lowrank.cholesky import greedy_cholesky, rp_cholesky
+from sketchmeans.lowrank.exact import exact
+from sketchmeans.lowrank.methods import METHODS, Request, approximate
+from sketchmeans.lowrank.nystrom import nystrom, nystrom_ensemble, nystrom_randomized
 from sketchmeans.lowrank.one_pass import one_pass, recover
 from sketchmeans.lowrank.result import IndefiniteKernelWarning, LowRank
 
-__all__ = ["IndefiniteKernelWarning", "LowRank", "one_pass", "recover"]
+__all__ = [
+    "METHODS",
+    "IndefiniteKernelWarning",
+    "LowRank",
+    "Request",
+    "approximate",
+    "exact",
+    "greedy_cholesky",
+    "nystrom",
+    "nystrom_ensemble",
+    "nystrom_randomized",
+    "one_pass",
+    "recover",
+    "rp_cholesky",
+]

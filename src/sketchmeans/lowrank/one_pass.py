@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from typing import Literal
 
@@ -13,7 +12,8 @@ from scipy import linalg
 from sketchmeans.engine import Crew, Pass
 from sketchmeans.engine.passes import Progress
 from sketchmeans.kernels import FloatArray
-from sketchmeans.lowrank.result import IndefiniteKernelWarning, LowRank
+from sketchmeans.lowrank.blocks import apply_in_place, gram, multiply_rows
+from sketchmeans.lowrank.result import LowRank, warn_indefinite
 from sketchmeans.operators import KernelOperator
 from sketchmeans.points import row_blocks
 from sketchmeans.sketches import Sketch
@@ -129,35 +129,30 @@ def recover(
     not positive semidefinite, the late form may explode, and the early form is taken instead.
 
     Runs on one BLAS thread, on fixed blocks of rows: the same bits for any number of threads.
-    Memory: the dual coefficients, n × rank, beside W and Ω.
+    Memory: the dual coefficients, n × rank, beside W and Ω; the early form as much again.
     """
     W = result.W
     with Crew(1):
-        core = _Core(W, Omega, eta)
+        core = Core(gram(Omega, Omega), gram(Omega, W), eta)
         if core.negative_mass > 0:
-            warnings.warn(
-                "the kernel matrix is not positive semidefinite: "
-                f"{core.negative_mass:.2%} of its sketched core is negative. The embedding "
-                'follows its positive part, by the form truncation="early"; bounds on the '
-                "objective do not hold.",
-                IndefiniteKernelWarning,
-                stacklevel=2,
-            )
-        if truncation == "early" or core.negative_mass > 0:
-            T = _early(W, Omega, rank, basis, eta)
+            warn_indefinite(core.negative_mass, 'by the form truncation="early"')
+        early = None
+        if core.negative_mass > 0:
+            T = to_embedding = _early(W, Omega, rank, basis, eta)
         else:
-            T = core.late_map(W)
-        eigenvalues = _apply_in_place(W, T)
-        T = T[:, :rank]
-        dual = np.empty((len(W), T.shape[1]))
-        for rows in row_blocks(len(W)):
-            dual[rows] = Omega[rows].astype(np.float64) @ T
+            T = to_embedding = core.late_map(W)
+            if truncation == "early":
+                to_embedding = _early(W, Omega, rank, basis, eta)
+                early = multiply_rows(W, to_embedding)
+        eigenvalues = apply_in_place(W, T)
+        to_embedding = to_embedding[:, :rank]
+        dual = multiply_rows(Omega, to_embedding)
         if scale is not None:
             dual *= scale[:, None]
     return LowRank(
         factor=W[:, : len(eigenvalues)],
         eigenvalues=eigenvalues,
-        rank=T.shape[1],
+        rank=to_embedding.shape[1],
         dual=dual,
         trace=trace,
         row_sums=result.row_sums,
@@ -167,21 +162,32 @@ def recover(
         entries=entries,
         audit_entries=audit_entries,
         pass_seconds=pass_seconds,
+        early=early,
         negative_mass=core.negative_mass,
     )
 
 
-class _Core:
-    """ΩᵀKΩ in coordinates in which Ω is orthonormal, and its eigendecomposition."""
+class Core:
+    """ΩᵀKΩ in coordinates in which Ω is orthonormal, and its eigendecomposition.
 
-    def __init__(self, W: FloatArray, Omega: FloatArray, eta: float) -> None:
+    Parameters
+    ----------
+    squared : array of shape (width, width)
+        ΩᵀΩ.
+    sketched : array of shape (width, width)
+        ΩᵀW.
+    eta : float
+        Relative error of W.
+    """
+
+    def __init__(self, squared: FloatArray, sketched: FloatArray, eta: float) -> None:
         self.eta = eta
         # NOTE: the paper takes Ω as it comes; dividing out its Gram matrix makes the cut-off
         # below independent of Ω's scale, and a rank-deficient Ω harmless.
-        values, vectors = np.linalg.eigh(_gram(Omega, Omega))
+        values, vectors = np.linalg.eigh(squared)
         keep = values > len(values) * EPS * values[-1]
         self.whiten = vectors[:, keep] / np.sqrt(values[keep])
-        core = self.whiten.T @ _gram(Omega, W) @ self.whiten
+        core = self.whiten.T @ sketched @ self.whiten
         self.values, self.vectors = np.linalg.eigh((core + core.T) / 2)
         self.size = float(np.abs(self.values).max(initial=0.0))
         negative = self.values[self.values < -CUT * eta * self.size]
@@ -197,11 +203,11 @@ class _Core:
         """
         keep = self.values > CUT * self.eta * self.size
         T = self.whiten @ (self.vectors[:, keep] / np.sqrt(self.values[keep]))
-        gram = np.zeros((T.shape[1], T.shape[1]))
+        squared = np.zeros((T.shape[1], T.shape[1]))
         for rows in row_blocks(len(W)):
             F = W[rows] @ T
-            gram += F.T @ F
-        _, rotation = np.linalg.eigh(gram)
+            squared += F.T @ F
+        _, rotation = np.linalg.eigh(squared)
         return T @ rotation[:, ::-1]
 
 
@@ -218,8 +224,8 @@ def _early(W: FloatArray, Omega: FloatArray, rank: int, basis: Basis, eta: float
         to_basis[keep] = linalg.solve_triangular(R, np.eye(len(keep)))
     else:
         to_basis = _leading_basis(W, rank, eta)
-    QW = to_basis.T @ _gram(W, W)
-    QO = to_basis.T @ _gram(W, Omega)
+    QW = to_basis.T @ gram(W, W)
+    QO = to_basis.T @ gram(W, Omega)
     # NOTE: step 4 as a least-squares problem: QᵀΩ has more columns than rows.
     B = linalg.lstsq(QO.T, QW.T)[0].T if QO.size else np.zeros((0, 0))
     values, V = np.linalg.eigh((B + B.T) / 2)
@@ -230,13 +236,13 @@ def _early(W: FloatArray, Omega: FloatArray, rank: int, basis: Basis, eta: float
 
 def _leading_basis(W: FloatArray, rank: int, eta: float) -> FloatArray:
     """Return M with Q = WM orthonormal, Q the leading left singular vectors of W."""
-    values, V = np.linalg.eigh(_gram(W, W))
+    values, V = np.linalg.eigh(gram(W, W))
     values, V = values[::-1], V[:, ::-1]
     keep = np.arange(len(values)) < rank
     keep &= values > max(len(values) * CUT * EPS, eta**2) * values[0]
     M = V[:, keep] / np.sqrt(values[keep])
     # The Gram matrix has squared the condition number: a second round restores orthogonality.
-    values, V = np.linalg.eigh(M.T @ _gram(W, W) @ M)
+    values, V = np.linalg.eigh(M.T @ gram(W, W) @ M)
     return M @ (V / np.sqrt(values))[:, ::-1]
 
 
@@ -247,29 +253,10 @@ def _orthonormalise(W: FloatArray, eta: float) -> FloatArray:
     constant kernel (test_more_passes_survive_rank_deficiency).
     """
     for _ in range(2):
-        values, V = np.linalg.eigh(_gram(W, W))
+        values, V = np.linalg.eigh(gram(W, W))
         keep = values > max(len(values) * CUT * EPS, eta**2) * values.max(initial=0.0)
         M = V[:, keep] / np.sqrt(values[keep])
         for rows in row_blocks(len(W)):
             W[rows, : M.shape[1]] = W[rows] @ M
         W = W[:, : M.shape[1]]
     return W
-
-
-def _apply_in_place(W: FloatArray, T: FloatArray) -> FloatArray:
-    """Overwrite the first columns of W with WT, and return their squared norms."""
-    eigenvalues = np.zeros(T.shape[1])
-    for rows in row_blocks(len(W)):
-        block = W[rows] @ T
-        W[rows, : T.shape[1]] = block
-        eigenvalues += np.vecdot(block.T, block.T)
-    return eigenvalues
-
-
-def _gram(A: FloatArray, B: FloatArray) -> FloatArray:
-    """Return AᵀB, summed over fixed blocks of rows in float64."""
-    total = np.zeros((A.shape[1], B.shape[1]))
-    for rows in row_blocks(len(A)):
-        left = A[rows].astype(np.float64, copy=False)
-        total += left.T @ (left if B is A else B[rows].astype(np.float64, copy=False))
-    return total

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sketchmeans.kernels import FloatArray
+from sketchmeans.operators import NewPoints
 
 
 class IndefiniteKernelWarning(UserWarning):
     """The kernel matrix has negative eigenvalues: its positive part is approximated."""
+
+
+def warn_indefinite(negative_mass: float, how: str) -> None:
+    """Warn that K has negative eigenvalues, and say how the embedding is found all the same."""
+    warnings.warn(
+        f"the kernel matrix is not positive semidefinite: {negative_mass:.2%} of its sketched "
+        f"core is negative. The embedding follows its positive part, {how}; bounds on the "
+        "objective do not hold.",
+        IndefiniteKernelWarning,
+        stacklevel=3,
+    )
 
 
 @dataclass(frozen=True)
@@ -28,13 +41,13 @@ class LowRank:
     rank: int
     """Columns of the embedding."""
     dual: FloatArray
-    """A, n × rank: Y = KA, so y(x) = k(x, X) A embeds a new point."""
+    """A: y(x) = k(x, X) A embeds a new point; one row a sample, or a landmark."""
     trace: float
     """tr K, from its diagonal."""
-    row_sums: FloatArray
-    """K1 (weighted: K√d)."""
-    sum_of_squares: float
-    """‖K‖_F²."""
+    row_sums: FloatArray | None
+    """K1 (weighted: K√d); None where the method does not meet all of K."""
+    sum_of_squares: float | None
+    """‖K‖_F²; None where the method does not meet all of K."""
     eta: float
     """Relative error of the sketch W that F came from, measured."""
     passes: int
@@ -45,18 +58,29 @@ class LowRank:
     """Kernel entries evaluated once more in float64, to measure eta."""
     pass_seconds: float
     """Time that the engine took for the passes; the rest of the time was recovery."""
+    new_points: NewPoints | None = None
+    """The kernel against the landmarks that ``dual`` belongs to; None: against all samples."""
+    early: FloatArray | None = None
+    """The embedding of the early form, which is not made of columns of ``factor``."""
     negative_mass: float = 0.0
     """Share of the sketched core that is negative; above 0, K is not positive semidefinite."""
 
     @property
     def embedding(self) -> FloatArray:
         """Y, n × rank: one row a sample, K ≈ YYᵀ."""
-        return self.factor[:, : self.rank]
+        return self.factor[:, : self.rank] if self.early is None else self.early
 
     @property
     def trace_error(self) -> float:
         """tr(K − YYᵀ); an upper bound on ‖K − YYᵀ‖ in every norm where K ≽ YYᵀ."""
-        return self.trace - float(self.eigenvalues[: self.rank].sum())
+        return self.trace - float(self.leading.sum())
+
+    @property
+    def leading(self) -> FloatArray:
+        """Eigenvalues of YYᵀ, falling."""
+        if self.early is None:
+            return self.eigenvalues[: self.rank]
+        return np.square(self.early).sum(axis=0)
 
     @property
     def share_held(self) -> float:

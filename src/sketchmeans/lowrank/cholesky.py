@@ -1,0 +1,152 @@
+"""Incomplete Cholesky factorisations K ≈ FFᵀ, with greedy and with random pivots."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+
+from sketchmeans.engine import Crew
+from sketchmeans.kernels import FloatArray
+from sketchmeans.lowrank.blocks import orthogonal_columns
+from sketchmeans.lowrank.one_pass import noise_level
+from sketchmeans.lowrank.result import LowRank
+from sketchmeans.operators import KernelOperator
+
+_NOISE = 64 * float(np.finfo(np.float64).eps)
+"""A residual diagonal entry below this part of the largest K_ii is rounding."""
+
+
+class _Factor:
+    """F as it grows by columns, with the diagonal of what is left, K − FFᵀ."""
+
+    def __init__(self, operator: KernelOperator, columns: int, n_threads: int) -> None:
+        self.operator, self.n_threads = operator, n_threads
+        self.diagonal = operator.diagonal()
+        self.trace = float(self.diagonal.sum())
+        self.left = np.maximum(self.diagonal, 0.0)
+        self.floor = _NOISE * float(self.left.max(initial=0.0))
+        self.F = np.zeros((operator.shape[0], columns))
+        self.pivots: list[int] = []
+
+    @property
+    def count(self) -> int:
+        return len(self.pivots)
+
+    @property
+    def full(self) -> bool:
+        return self.count == self.F.shape[1]
+
+    def add(self, pivots: list[int]) -> None:
+        """Eliminate these samples: n kernel entries each."""
+        with Crew(1):
+            known = self.F[:, : self.count]
+            C = self.operator.columns(np.array(pivots), n_threads=self.n_threads)
+            C -= known @ known[pivots].T
+            block = C[pivots]
+            lower = np.linalg.cholesky((block + block.T) / 2)
+            new = linalg.solve_triangular(lower, C.T, lower=True).T
+        self.F[:, self.count : self.count + len(pivots)] = new
+        self.pivots += pivots
+        self.left -= np.square(new).sum(axis=1)
+        self.left[self.left < self.floor] = 0.0
+        self.left[self.pivots] = 0.0
+
+    def finish(self, rank: int) -> LowRank:
+        """Return the approximation, with the map of new points through the pivots."""
+        operator, m = self.operator, self.count
+        F = self.F[:, :m]
+        pivots = np.array(self.pivots, dtype=int)
+        with Crew(1):
+            # F = C L⁻ᵀ with C the columns of the pivots and L = F[pivots], lower triangular.
+            inverse = linalg.solve_triangular(F[pivots], np.eye(m), lower=True)
+            eigenvalues, rotation = orthogonal_columns(F)
+            dual = (inverse.T @ rotation)[:, :rank]
+        if operator.root_weights is not None:
+            dual = dual * operator.root_weights[pivots, None]
+        n = operator.shape[0]
+        return LowRank(
+            factor=F,
+            eigenvalues=eigenvalues,
+            rank=dual.shape[1],
+            dual=dual,
+            trace=self.trace,
+            row_sums=None,
+            sum_of_squares=None,
+            eta=noise_level(np.dtype(np.float64), 0.0),
+            passes=0,
+            entries=n * m + n,
+            audit_entries=0,
+            pass_seconds=0.0,
+            new_points=operator.landmarks(pivots),
+        )
+
+
+def greedy_cholesky(
+    operator: KernelOperator,
+    *,
+    columns: int,
+    rank: int,
+    tolerance: float = 0.0,
+    n_threads: int = 1,
+) -> LowRank:
+    """Factorise with the largest remaining diagonal entry as pivot (Fine–Scheinberg).
+
+    Stops when ``columns`` are found or the remaining trace is at most tolerance · tr K. Nothing is
+    random. Kernel entries: n a column and the diagonal. Memory: n × columns numbers.
+    """
+    factor = _Factor(operator, min(columns, operator.shape[0]), n_threads)
+    while not factor.full and factor.left.sum() > tolerance * factor.trace:
+        pivot = int(factor.left.argmax())
+        if factor.left[pivot] <= factor.floor:
+            break
+        factor.add([pivot])
+    return factor.finish(rank)
+
+
+def rp_cholesky(
+    operator: KernelOperator,
+    *,
+    columns: int,
+    rank: int,
+    seed: int,
+    tolerance: float = 0.0,
+    block: int = 32,
+    n_threads: int = 1,
+) -> LowRank:
+    """Factorise with random pivots, drawn in proportion to the remaining diagonal.
+
+    The law of the pivots is that of Chen, Epperly, Tropp and Webber's RPCholesky, one at a time;
+    for speed they are proposed in blocks, and a proposal is accepted with the probability that
+    its remaining diagonal entry has kept (Epperly, Tropp, Webber 2024).
+
+    Stops when ``columns`` are found or the remaining trace is at most tolerance · tr K. Kernel
+    entries: n a column and the diagonal, and block² a round. Memory: n × columns numbers.
+    """
+    random = np.random.default_rng(seed)
+    factor = _Factor(operator, min(columns, operator.shape[0]), n_threads)
+    while not factor.full and factor.left.sum() > tolerance * factor.trace:
+        total = float(factor.left.sum())
+        if total <= 0 or factor.left.max() <= factor.floor:
+            break
+        proposed = random.choice(len(factor.left), block, p=factor.left / total)
+        accepted = _accept(factor, proposed, random)[: factor.F.shape[1] - factor.count]
+        if accepted:
+            factor.add(accepted)
+    return factor.finish(rank)
+
+
+def _accept(factor: _Factor, proposed: FloatArray, random: np.random.Generator) -> list[int]:
+    """Go through the proposals in turn: accept i with probability (left now) / (left before)."""
+    known = factor.F[proposed, : factor.count]
+    block = factor.operator.block(proposed) - known @ known.T
+    before = factor.left[proposed]
+    accepted: list[int] = []
+    for i in range(len(proposed)):
+        now = block[i, i]
+        if now <= factor.floor or int(proposed[i]) in accepted:
+            continue
+        if random.random() * before[i] < now:
+            accepted.append(int(proposed[i]))
+            column = block[:, i] / np.sqrt(now)
+            block -= np.outer(column, column)
+    return accepted

@@ -1,0 +1,129 @@
+"""The best approximation of its rank: leading eigenvectors of K."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from sketchmeans.engine import Crew
+from sketchmeans.features import FeatureMapOperator
+from sketchmeans.kernels import FloatArray
+from sketchmeans.lowrank.one_pass import CUT, noise_level
+from sketchmeans.lowrank.result import LowRank, warn_indefinite
+from sketchmeans.operators import KernelOperator
+from sketchmeans.points import row_blocks
+
+DENSE_LIMIT = 3000
+"""Samples up to which K is formed as a matrix: 72 MB in float64."""
+
+
+def exact(operator: KernelOperator, *, rank: int, seed: int = 0, n_threads: int = 1) -> LowRank:
+    """Approximate K by its leading eigenvectors, the best approximation of this rank.
+
+    Up to ``DENSE_LIMIT`` samples K is formed and decomposed: n² entries. A feature map needs only
+    its Gram matrix. Otherwise Lanczos iterations run on the operator, one pass over K each; expect
+    some tens of passes. Memory: n × 2·rank numbers and a few tiles, or n² for small n.
+    """
+    n = operator.shape[0]
+    rank = min(rank, n)
+    diagonal = operator.diagonal()
+    if isinstance(operator, FeatureMapOperator) and operator.monomials.count < n:
+        return _from_features(operator, rank, diagonal, n_threads)
+    if n <= DENSE_LIMIT or rank > n // 2:
+        K = operator.columns(np.arange(n), n_threads=n_threads)
+        K = (K + K.T) / 2
+        with Crew(1):
+            values, vectors = linalg.eigh(K, subset_by_index=[n - rank, n - 1])
+            smallest = linalg.eigh(K, subset_by_index=[0, 0], eigvals_only=True)[0]
+        entries, passes = n * n, 1
+        u = np.ones(n) if operator.root_weights is None else operator.root_weights
+        row_sums, squares = K @ u, float(np.square(K).sum())
+    else:
+        counter = _Counter(operator, n_threads)
+        start = np.random.default_rng(seed).standard_normal(n)
+        values, vectors = eigsh(
+            LinearOperator((n, n), counter, dtype=np.float64), k=rank, which="LA", v0=start
+        )
+        smallest = 0.0
+        result = operator.multiply(start[:, None], n_threads=n_threads)
+        entries, passes = counter.entries + result.entries, counter.passes + 1
+        row_sums, squares = result.row_sums, result.sum_of_squares
+    eta = noise_level(operator.dtype, 0.0)
+    largest = float(np.abs(values).max(initial=0.0))
+    negative = 0.0
+    if smallest < -CUT * eta * largest:
+        negative = float(-smallest / (largest - smallest))
+        warn_indefinite(negative, "by its leading eigenvectors")
+    order = np.argsort(values)[::-1]
+    order = order[values[order] > CUT * eta * largest]
+    values, vectors = values[order], vectors[:, order]
+    return LowRank(
+        factor=vectors * np.sqrt(values),
+        eigenvalues=values,
+        rank=len(values),
+        dual=_dual(operator, vectors / np.sqrt(values)),
+        trace=float(diagonal.sum()),
+        row_sums=row_sums,
+        sum_of_squares=squares,
+        eta=eta,
+        passes=passes,
+        entries=entries + n,
+        audit_entries=0,
+        pass_seconds=0.0,
+        negative_mass=negative,
+    )
+
+
+class _Counter:
+    """K @ v for Lanczos, with the passes counted."""
+
+    def __init__(self, operator: KernelOperator, n_threads: int) -> None:
+        self.operator, self.n_threads = operator, n_threads
+        self.passes = self.entries = 0
+
+    def __call__(self, v: FloatArray) -> FloatArray:
+        result = self.operator.multiply(v.reshape(-1, 1), n_threads=self.n_threads)
+        self.passes += 1
+        self.entries += result.entries
+        return result.W[:, 0]
+
+
+def _dual(operator: KernelOperator, A: FloatArray) -> FloatArray:
+    return A if operator.root_weights is None else A * operator.root_weights[:, None]
+
+
+def _from_features(
+    operator: FeatureMapOperator, rank: int, diagonal: FloatArray, n_threads: int
+) -> LowRank:
+    """Decompose ΦΦᵀ through ΦᵀΦ: linear in n."""
+    n = operator.shape[0]
+    u = np.ones(n) if operator.root_weights is None else operator.root_weights
+    result = operator.multiply(u[:, None], n_threads=n_threads)
+    eta = noise_level(operator.dtype, 0.0)
+    with Crew(1):
+        squared = np.zeros((operator.monomials.count,) * 2)
+        for rows in row_blocks(n, 1024):
+            block = operator.features(rows)
+            squared += block.T @ block
+        values, V = np.linalg.eigh(squared)
+        values, V = values[::-1][:rank], V[:, ::-1][:, :rank]
+        keep = values > CUT * eta * values.max(initial=0.0)
+        values, V = values[keep], V[:, keep]
+        factor = np.empty((n, len(values)))
+        for rows in row_blocks(n, 1024):
+            factor[rows] = operator.features(rows) @ V
+    return LowRank(
+        factor=factor,
+        eigenvalues=values,
+        rank=len(values),
+        dual=_dual(operator, factor / values),
+        trace=float(diagonal.sum()),
+        row_sums=result.row_sums,
+        sum_of_squares=result.sum_of_squares,
+        eta=eta,
+        passes=1,
+        entries=n,
+        audit_entries=0,
+        pass_seconds=0.0,
+    )

@@ -1,0 +1,134 @@
+"""Every method by its name, behind one request and one result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sketchmeans.engine.passes import Progress
+from sketchmeans.lowrank.cholesky import greedy_cholesky, rp_cholesky
+from sketchmeans.lowrank.exact import DENSE_LIMIT, exact
+from sketchmeans.lowrank.nystrom import SAMPLINGS, nystrom
+from sketchmeans.lowrank.one_pass import one_pass
+from sketchmeans.lowrank.result import LowRank
+from sketchmeans.operators import KernelOperator
+from sketchmeans.sketches import SKETCHES, make_sketch
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of a method."""
+
+    rank: int
+    width: int
+    """Numbers kept a sample: columns of the sketch, or landmarks."""
+    seed: int
+    sketch: str = "auto"
+    truncation: Any = "late"
+    n_passes: int = 1
+    tolerance: float = 0.0
+    """Share of the trace that may be left; Cholesky methods stop there."""
+    n_threads: int = 1
+    pack: bool = True
+    progress: Callable[[int], Progress | None] | None = None
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to approximate K.
+
+    Parameters
+    ----------
+    run : callable
+        Turns an operator and a request into a ``LowRank``.
+    sketches : tuple of str
+        What ``sketch`` may be; the first is "auto".
+    reads : tuple of str
+        The options of the estimators that the method reads.
+    landmarks : bool
+        Whether it meets only columns of K.
+    stops_at_tolerance : bool
+        Whether it finds by itself how many columns a share of the trace needs.
+    """
+
+    run: Callable[[KernelOperator, Request], LowRank]
+    sketches: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    landmarks: bool = True
+    stops_at_tolerance: bool = False
+
+
+def _one_pass(operator: KernelOperator, ask: Request) -> LowRank:
+    name = "hadamard" if ask.sketch == "auto" else ask.sketch
+    return one_pass(
+        operator,
+        make_sketch(name, operator.shape[0], ask.width, ask.seed),
+        rank=ask.rank,
+        truncation=ask.truncation,
+        n_passes=ask.n_passes,
+        n_threads=ask.n_threads,
+        progress=ask.progress,
+        pack=ask.pack,
+    )
+
+
+def _nystrom(operator: KernelOperator, ask: Request) -> LowRank:
+    return nystrom(
+        operator,
+        columns=ask.width,
+        rank=ask.rank,
+        seed=ask.seed,
+        sampling="uniform" if ask.sketch == "auto" else ask.sketch,  # type: ignore[arg-type]
+        truncation=ask.truncation,
+        n_threads=ask.n_threads,
+    )
+
+
+def _greedy(operator: KernelOperator, ask: Request) -> LowRank:
+    return greedy_cholesky(
+        operator,
+        columns=ask.width,
+        rank=ask.rank,
+        tolerance=ask.tolerance,
+        n_threads=ask.n_threads,
+    )
+
+
+def _rp(operator: KernelOperator, ask: Request) -> LowRank:
+    return rp_cholesky(
+        operator,
+        columns=ask.width,
+        rank=ask.rank,
+        seed=ask.seed,
+        tolerance=ask.tolerance,
+        n_threads=ask.n_threads,
+    )
+
+
+def _exact(operator: KernelOperator, ask: Request) -> LowRank:
+    return exact(operator, rank=ask.rank, seed=ask.seed, n_threads=ask.n_threads)
+
+
+METHODS: dict[str, Method] = {
+    "one-pass": Method(
+        _one_pass,
+        sketches=tuple(SKETCHES),
+        reads=("oversampling", "sketch", "truncation", "n_passes", "precision"),
+        landmarks=False,
+    ),
+    "nystrom": Method(_nystrom, sketches=SAMPLINGS, reads=("oversampling", "sketch", "truncation")),
+    "rpcholesky": Method(_rp, reads=("oversampling",), stops_at_tolerance=True),
+    "greedy-cholesky": Method(_greedy, reads=("oversampling",), stops_at_tolerance=True),
+    "exact": Method(_exact, reads=("precision",), landmarks=False),
+}
+
+
+def dense_bytes(method: str, n: int) -> int:
+    """Return what a method allocates for n × n matrices of its own, for small n."""
+    return 3 * n * n * 8 if method == "exact" and n <= DENSE_LIMIT else 0
+
+
+def approximate(operator: KernelOperator, method: str, ask: Request) -> LowRank:
+    """Approximate K by the method of this name."""
+    return METHODS[method].run(operator, ask)

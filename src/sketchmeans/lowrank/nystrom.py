@@ -1,0 +1,296 @@
+"""Nyström approximations: K̂ = C A⁺ Cᵀ from m columns of K, or from m points near the data."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.utils.extmath import randomized_svd
+
+from sketchmeans.engine import Crew
+from sketchmeans.kernels import FloatArray
+from sketchmeans.lowrank.blocks import apply_in_place, orthogonal_columns
+from sketchmeans.lowrank.one_pass import CUT, EPS, Core, Truncation, noise_level
+from sketchmeans.lowrank.result import LowRank, warn_indefinite
+from sketchmeans.operators import CallableOperator, DataOperator, KernelOperator, NewPoints
+
+Sampling = Literal["uniform", "diagonal", "column-norm", "leverage", "kmeans"]
+SAMPLINGS: tuple[Sampling, ...] = ("uniform", "diagonal", "column-norm", "leverage", "kmeans")
+
+_KMEANS_ITERATIONS = 20
+
+
+def nystrom(
+    operator: KernelOperator,
+    *,
+    columns: int,
+    rank: int,
+    seed: int,
+    sampling: Sampling = "uniform",
+    truncation: Truncation = "late",
+    n_threads: int = 1,
+) -> LowRank:
+    """Approximate K from ``columns`` landmarks.
+
+    Kernel entries: n · columns and the diagonal; sampling by column norm makes one pass over K
+    more, ridge leverage scores as many again. Memory: n × columns numbers in float64.
+
+    Parameters
+    ----------
+    operator : KernelOperator
+        K.
+    columns : int
+        Landmarks, the paper's m.
+    rank : int
+        Columns of the embedding.
+    seed : int
+        Fixes the landmarks.
+    sampling : {"uniform", "diagonal", "column-norm", "leverage", "kmeans"}
+        Uniform without replacement (Williams–Seeger); with probability in proportion to K_ii or to
+        the squared norm of a column (Drineas–Mahoney; Kumar et al.); by recursive ridge leverage
+        scores (Musco–Musco); centers of K-means on the data (Zhang–Kwok).
+    truncation : {"late", "early"}
+        "late" cuts K̂ to ``rank`` after it is formed. "early" takes the pseudo-inverse of rank
+        ``rank`` of the small block, as the paper's baseline does, and is less accurate.
+    n_threads : int
+        Does not change the result.
+    """
+    random = np.random.default_rng(seed)
+    n = operator.shape[0]
+    columns = min(columns, n)
+    diagonal = None if operator.is_psd is None else operator.diagonal()
+    entries = 0 if diagonal is None else n
+    passes = 0
+    if sampling == "kmeans":
+        landmarks, C, A = _kmeans_landmarks(operator, columns, seed, n_threads)
+        scale = None
+        entries += n * columns + columns * columns
+    else:
+        if sampling == "uniform":
+            indices = np.sort(random.choice(n, columns, replace=False))
+        elif sampling == "diagonal":
+            diagonal = operator.diagonal() if diagonal is None else diagonal
+            indices = _weighted_choice(random, np.maximum(diagonal, 0.0), columns)
+        elif sampling == "column-norm":
+            squares, spent = _column_norms(operator, n_threads)
+            indices = _weighted_choice(random, squares, columns)
+            entries += spent
+            passes += 1
+        else:
+            indices, spent = _leverage_landmarks(operator, columns, random, n_threads)
+            entries += spent
+        C = operator.columns(indices, n_threads=n_threads)
+        entries += n * len(indices)
+        A = C[indices]
+        landmarks = operator.landmarks(indices)
+        scale = None if operator.root_weights is None else operator.root_weights[indices]
+    if diagonal is None:
+        diagonal = operator.diagonal()
+    return from_landmarks(
+        C,
+        A,
+        landmarks,
+        rank=rank,
+        truncation=truncation,
+        trace=float(diagonal.sum()),
+        scale=scale,
+        entries=entries,
+        passes=passes,
+    )
+
+
+def from_landmarks(
+    C: FloatArray,
+    A: FloatArray,
+    landmarks: NewPoints,
+    *,
+    rank: int,
+    truncation: Truncation,
+    trace: float,
+    scale: FloatArray | None = None,
+    entries: int = 0,
+    passes: int = 0,
+    inner_rank: int | None = None,
+    seed: int = 0,
+) -> LowRank:
+    """Recover K ≈ C A⁺ Cᵀ; C is overwritten.
+
+    Parameters
+    ----------
+    C : array of shape (n, m)
+        Kernel of the samples with the landmarks.
+    A : array of shape (m, m)
+        Kernel of the landmarks.
+    landmarks : NewPoints
+        The kernel of any points with the landmarks.
+    scale : array of shape (m,), optional
+        Roots of the landmarks' weights.
+    inner_rank : int, optional
+        Decompose A by a randomized method of this rank (Li–Kwok) instead of exactly.
+    """
+    eta = noise_level(np.dtype(np.float64), 0.0)
+    with Crew(1):
+        core = Core(np.eye(len(A)), A, eta)
+        if core.negative_mass > 0:
+            warn_indefinite(core.negative_mass, "from the positive part of the landmarks' kernel")
+        if inner_rank is not None:
+            U, values, _ = randomized_svd((A + A.T) / 2, inner_rank, random_state=seed)
+            keep = values > CUT * eta * values.max(initial=0.0)
+            T = U[:, keep] / np.sqrt(values[keep])
+        elif truncation == "early" or core.negative_mass > 0:
+            keep = core.values > max(CUT * eta, len(A) * EPS) * core.size
+            leading = np.flatnonzero(keep)[::-1][:rank]
+            T = core.vectors[:, leading] / np.sqrt(core.values[leading])
+        else:
+            T = core.late_map(C)
+        apply_in_place(C, T)
+        factor = C[:, : T.shape[1]]
+        eigenvalues, rotation = orthogonal_columns(factor)
+        T = (T @ rotation)[:, :rank]
+    return LowRank(
+        factor=factor,
+        eigenvalues=eigenvalues,
+        rank=T.shape[1],
+        dual=T if scale is None else T * scale[:, None],
+        trace=trace,
+        row_sums=None,
+        sum_of_squares=None,
+        eta=eta,
+        passes=passes,
+        entries=entries,
+        audit_entries=0,
+        pass_seconds=0.0,
+        new_points=landmarks,
+        negative_mass=core.negative_mass,
+    )
+
+
+def nystrom_randomized(
+    operator: KernelOperator, *, columns: int, rank: int, oversampling: int, seed: int
+) -> LowRank:
+    """Nyström with a randomized decomposition of the inner block (Li–Kwok–Lu).
+
+    For m so large that an m × m eigendecomposition is too much. Kernel entries: n · columns and
+    the diagonal.
+    """
+    indices = np.sort(np.random.default_rng(seed).choice(operator.shape[0], columns, replace=False))
+    C = operator.columns(indices)
+    diagonal = operator.diagonal()
+    return from_landmarks(
+        C,
+        C[indices],
+        operator.landmarks(indices),
+        rank=rank,
+        truncation="early",
+        trace=float(diagonal.sum()),
+        scale=None if operator.root_weights is None else operator.root_weights[indices],
+        entries=C.size + len(diagonal),
+        inner_rank=min(rank + oversampling, columns),
+        seed=seed,
+    )
+
+
+def nystrom_ensemble(
+    operator: KernelOperator, *, columns: int, rank: int, experts: int, seed: int
+) -> FloatArray:
+    """Average of several uniform Nyström approximations (Kumar–Mohri–Talwalkar): its factor.
+
+    Returns F, n × (experts · columns), with K̂ = FFᵀ the mean of the experts' K̂, each cut to
+    ``rank`` late. Memory: n × (experts · rank) numbers.
+    """
+    parts = [
+        nystrom(operator, columns=columns, rank=rank, seed=seed + expert).embedding
+        for expert in range(experts)
+    ]
+    F = np.concatenate(parts, axis=1) / np.sqrt(experts)
+    eigenvalues, _ = orthogonal_columns(F)
+    return F[:, eigenvalues > 0]
+
+
+def _weighted_choice(random: np.random.Generator, sizes: FloatArray, count: int) -> FloatArray:
+    """Draw distinct indices with probability in proportion to sizes, one after the other."""
+    possible = np.flatnonzero(sizes > 0)
+    if len(possible) < count:
+        others = np.setdiff1d(np.arange(len(sizes)), possible)
+        return np.sort(np.concatenate([possible, others[: count - len(possible)]]))
+    p = sizes / sizes.sum()
+    return np.sort(random.choice(len(sizes), count, replace=False, p=p))
+
+
+def _column_norms(operator: KernelOperator, n_threads: int) -> tuple[FloatArray, int]:
+    """Compute ‖K e_j‖² of every column: one pass over K, n² entries."""
+    n = operator.shape[0]
+    squares = np.zeros(n)
+    entries = 0
+    side = 256
+    for start in range(0, n, side):
+        rows = slice(start, min(start + side, n))
+        T = operator.columns(np.arange(rows.start, rows.stop), n_threads=n_threads)
+        squares[rows] = np.einsum("ij,ij->j", T, T)
+        entries += T.size
+    return squares, entries
+
+
+def _leverage_landmarks(
+    operator: KernelOperator, count: int, random: np.random.Generator, n_threads: int
+) -> tuple[FloatArray, int]:
+    """Draw landmarks by recursive ridge leverage scores (Musco–Musco 2017).
+
+    The data are halved until few are left; on the way back each level scores its points by the
+    landmarks of the level below, with the ridge that makes the scores sum to about count / 2.
+    """
+    n = operator.shape[0]
+    order = random.permutation(n)
+    sizes = [n]
+    while sizes[-1] > 2 * count:
+        sizes.append(-(-sizes[-1] // 2))
+    landmarks = order[: min(sizes[-1], count)]
+    entries = 0
+    diagonal = operator.diagonal()
+    for size in sizes[::-1]:
+        level = order[:size]
+        C = operator.columns(landmarks, n_threads=n_threads)[level]
+        entries += n * len(landmarks)
+        scores = _ridge_scores(C, operator, landmarks, diagonal[level], count)
+        landmarks = level[_weighted_choice(random, scores, min(count, size))]
+    return np.sort(landmarks), entries
+
+
+def _ridge_scores(
+    C: FloatArray,
+    operator: KernelOperator,
+    landmarks: FloatArray,
+    diagonal: FloatArray,
+    count: int,
+) -> FloatArray:
+    """Return ridge leverage scores K_ii − k_iᵀ(A + λI)⁻¹k_i, over λ, estimated from landmarks."""
+    A = operator.columns(landmarks)[landmarks]
+    values, V = np.linalg.eigh((A + A.T) / 2)
+    tail = np.sort(np.maximum(values, 0))[: max(len(values) - count // 2, 1)]
+    ridge = max(float(tail.sum()) / max(count // 2, 1), EPS * float(np.abs(values).max()))
+    projected = C @ V
+    held = np.square(projected) @ (1.0 / (np.maximum(values, 0) + ridge))
+    return np.maximum(diagonal - held, EPS * diagonal) / ridge
+
+
+def _kmeans_landmarks(
+    operator: KernelOperator, count: int, seed: int, n_threads: int
+) -> tuple[NewPoints, FloatArray, FloatArray]:
+    """Return centers of K-means on the data, with their kernel (Zhang–Kwok 2010)."""
+    if not isinstance(operator, DataOperator | CallableOperator):
+        raise ValueError(
+            'sketch="kmeans" needs data to put landmarks among, and a precomputed kernel has '
+            'none. Choose sketch="uniform", "diagonal", "column-norm" or "leverage".'
+        )
+    X = operator.points.X if isinstance(operator, DataOperator) else operator.X
+    with Crew(1):
+        centers = KMeans(count, n_init=1, max_iter=_KMEANS_ITERATIONS, random_state=seed).fit(
+            X, sample_weight=None if operator.root_weights is None else operator.root_weights**2
+        )
+    points = np.asarray(centers.cluster_centers_, dtype=np.float64)
+    landmarks = operator.landmarks_at(points)
+    C = landmarks.against(X).dense(n_threads=n_threads)
+    if operator.root_weights is not None:
+        C *= operator.root_weights[:, None]
+    return landmarks, C, landmarks.against(points).dense()
