@@ -14,17 +14,34 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sketchmeans.certificate import certify
     from sketchmeans.cluster import KernelKMeans
+    from sketchmeans.comparison import compare
     from sketchmeans.embedding import KernelEmbedding
+    from sketchmeans.full import FullKernelKMeans
+    from sketchmeans.selection import choose
     from sketchmeans.streams import ColumnStream
 
-__all__ = ["ColumnStream", "KernelEmbedding", "KernelKMeans", "__version__"]
+__all__ = [
+    "ColumnStream",
+    "FullKernelKMeans",
+    "KernelEmbedding",
+    "KernelKMeans",
+    "__version__",
+    "certify",
+    "choose",
+    "compare",
+]
 __version__ = "0.1.0"
 
 _HOMES = {
     "ColumnStream": "sketchmeans.streams",
+    "FullKernelKMeans": "sketchmeans.full",
     "KernelEmbedding": "sketchmeans.embedding",
     "KernelKMeans": "sketchmeans.cluster",
+    "certify": "sketchmeans.certificate",
+    "choose": "sketchmeans.selection",
+    "compare": "sketchmeans.comparison",
 }
 
 

@@ -273,9 +273,9 @@ def certify(
         slack = 4 * approximation.eta * approximation.trace
         lower, upper = max(objective - slack, 0.0), min(objective + slack, upper)
     best = optimum_lower_bound(known, n_clusters)
-    gap = gap_bound(approximation, known, n_clusters)
+    gap = gap_bound(approximation, known, n_clusters) if approximation.rank else None
     probable_gap = probable_best = None
-    if failure_probability is not None and size is not None:
+    if failure_probability is not None and size is not None and gap is not None:
         epsilon = size / np.sqrt(chi2.ppf(failure_probability, PROBES)) + known.slack
         probable_gap, probable_best = _probable(
             approximation, known, n_clusters, epsilon, gap, best
@@ -287,6 +287,9 @@ def certify(
         why = (
             "The spectrum of this kernel falls too fast, or the sketch is too narrow, for a bound "
             "from its eigenvalues."
+            if np.isfinite(known.squares)
+            else "This method meets only some columns of the kernel; certify with exact=True makes "
+            "a pass over all of it."
         )
     return Certificate(
         **common,

@@ -12,6 +12,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
+from sketchmeans.certificate import certify
 from sketchmeans.checks import (
     check_clusters,
     check_count,
@@ -64,6 +65,8 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
         embedding; after refinement in feature space, exactly.
     n_iter_ : int
         Iterations of the best start of K-means.
+    certificate_ : Certificate
+        How far the labels can be from the best possible; ``print`` it.
     eigenvalues_, rank_, width_, gamma_, stats_, n_features_in_
         See ``KernelEmbedding``.
 
@@ -145,7 +148,7 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
         sample_weight : array of shape (n_samples,), optional
             Weights of the samples in the objective.
         """
-        with FitProgress(self, 5 + self.n_refine) as progress:
+        with FitProgress(self, 6) as progress:
             if isinstance(X, ColumnStream) and self.n_refine:
                 raise ValueError(
                     f"n_refine={self.n_refine} needs more passes over the kernel, and a "
@@ -167,7 +170,16 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
                 with progress.stage("refine") as tick:
                     refined = self._refine(embedded, found.labels_, tick)
                 embedded.cost.add(refined)
+            with progress.stage("certify"):
+                certificate = certify(
+                    embedded.operator,
+                    found.labels_ if refined is None else refined.labels,
+                    embedded.low_rank,
+                    n_clusters=self.n_clusters,
+                    objective_at_most=np.inf if refined is None else refined.inertia,
+                )
         self._publish(embedded, progress.seconds)
+        self.certificate_ = certificate
         self.n_iter_ = found.n_iter_
         self.cluster_centers_ = found.cluster_centers_
         if refined is None:

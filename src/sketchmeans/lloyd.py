@@ -84,6 +84,7 @@ def refine(
     weights: FloatArray | None = None,
     n_threads: int = 1,
     pack: bool = True,
+    repair: bool = False,
     progress: Progress | None = None,
 ) -> Refined:
     """Run exact Lloyd iterations in feature space, starting from ``labels``.
@@ -102,6 +103,8 @@ def refine(
         At most so many iterations; at least one.
     weights : array of shape (n,), optional
         Of the samples.
+    repair : bool
+        Give a cluster that lost all members the sample farthest from its centroid.
     n_threads, pack, progress
         See ``KernelOperator.multiply``.
     """
@@ -134,8 +137,23 @@ def refine(
         new = distances.argmin(axis=1).astype(np.int32)
         nearest = np.maximum(distances[np.arange(len(new)), new], 0.0)
         inertia = float(nearest @ heavy)
+        if repair:
+            fill_empty(new, nearest * heavy, n_clusters)
         unchanged = np.array_equal(new, labels)
         labels = new
         if unchanged:
             break
     return Refined(labels, centroids, inertia, tuple(objectives), index + 1, entries)
+
+
+def fill_empty(labels: FloatArray, distances: FloatArray, n_clusters: int) -> None:
+    """Move, in place, the farthest samples of clusters with others into clusters with none."""
+    sizes = np.bincount(labels, minlength=n_clusters)
+    order = iter(np.argsort(-distances, kind="stable"))
+    for cluster in np.flatnonzero(sizes == 0):
+        for sample in order:
+            if sizes[labels[sample]] > 1:
+                sizes[labels[sample]] -= 1
+                labels[sample] = cluster
+                sizes[cluster] = 1
+                break

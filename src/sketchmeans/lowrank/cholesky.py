@@ -9,7 +9,7 @@ from sketchmeans.engine import Crew
 from sketchmeans.kernels import FloatArray
 from sketchmeans.lowrank.blocks import orthogonal_columns
 from sketchmeans.lowrank.one_pass import noise_level
-from sketchmeans.lowrank.result import LowRank
+from sketchmeans.lowrank.result import LowRank, warn_indefinite
 from sketchmeans.operators import KernelOperator
 
 _NOISE = 64 * float(np.finfo(np.float64).eps)
@@ -27,6 +27,7 @@ class _Factor:
         self.floor = _NOISE * float(self.left.max(initial=0.0))
         self.F = np.zeros((operator.shape[0], columns))
         self.pivots: list[int] = []
+        self.negative = float(-self.diagonal[self.diagonal < 0].sum())
 
     @property
     def count(self) -> int:
@@ -48,8 +49,11 @@ class _Factor:
         self.F[:, self.count : self.count + len(pivots)] = new
         self.pivots += pivots
         self.left -= np.square(new).sum(axis=1)
-        self.left[self.left < self.floor] = 0.0
         self.left[self.pivots] = 0.0
+        # What is left of a positive semidefinite kernel has a non-negative diagonal.
+        below = self.left[self.left < -1e3 * self.floor]
+        self.negative = max(self.negative, float(-below.sum()))
+        self.left[self.left < self.floor] = 0.0
 
     def finish(self, rank: int) -> LowRank:
         """Return the approximation, with the map of new points through the pivots."""
@@ -64,6 +68,9 @@ class _Factor:
         if operator.root_weights is not None:
             dual = dual * operator.root_weights[pivots, None]
         n = operator.shape[0]
+        negative_mass = self.negative / max(float(np.abs(self.diagonal).sum()), 1e-300)
+        if negative_mass > 0:
+            warn_indefinite(negative_mass, "as far as its pivots were positive")
         return LowRank(
             factor=F,
             eigenvalues=eigenvalues,
@@ -78,6 +85,7 @@ class _Factor:
             audit_entries=0,
             pass_seconds=0.0,
             new_points=operator.landmarks(pivots),
+            negative_mass=negative_mass,
         )
 
 

@@ -1,0 +1,284 @@
+"""FullKernelKMeans: Lloyd's algorithm in feature space on the whole of K, streamed."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClusterMixin
+from sklearn.cluster import KMeans
+from sklearn.utils import check_random_state
+
+from sketchmeans.certificate import certify
+from sketchmeans.checks import (
+    check_choice,
+    check_clusters,
+    check_count,
+    check_weights,
+)
+from sketchmeans.engine import Crew
+from sketchmeans.kernel_estimator import KernelEstimator
+from sketchmeans.kernels import FloatArray
+from sketchmeans.lloyd import Refined, fill_empty, refine
+from sketchmeans.lowrank.one_pass import noise_level, one_pass
+from sketchmeans.lowrank.result import LowRank
+from sketchmeans.memory import human, parse_bytes
+from sketchmeans.operators import THREAD_BYTES, KernelOperator
+from sketchmeans.precomputed import PrecomputedOperator
+from sketchmeans.progress import FitProgress, with_callbacks
+from sketchmeans.sketches import make_sketch
+
+CACHE_LIMIT = 3000
+"""Samples up to which K is kept as a matrix between iterations: 72 MB in float64."""
+INITS = ("k-means++", "random", "sketch")
+
+
+class FullKernelKMeans(ClusterMixin, KernelEstimator):
+    """Kernel K-means on the whole kernel matrix, which is streamed and not stored.
+
+    The paper's reference: exact Lloyd iterations in feature space. An iteration is one pass over
+    K in n × K memory; up to 3,000 samples K is kept as a matrix instead. Slower than
+    ``KernelKMeans``, which needs one pass in all.
+
+    Parameters
+    ----------
+    n_clusters : int
+        Clusters to find.
+    init : {"k-means++", "random", "sketch"}
+        How to start: samples drawn far from each other in feature space; samples drawn at random;
+        the labels of a one-pass sketch.
+    n_init : int
+        Starts; the best is kept.
+    max_iter : int
+        Iterations a start; it stops earlier when the labels do not change.
+    kernel, gamma, degree, coef0, kernel_params, precision, memory_limit, n_jobs, random_state, \
+verbose
+        See ``KernelEmbedding``.
+
+    Attributes
+    ----------
+    labels_ : array of shape (n_samples,)
+        The cluster of each sample.
+    inertia_ : float
+        Sum of squared distances in feature space to the centroids that gave ``labels_``.
+    objectives_ : tuple of float
+        The exact objective before each iteration of the best start; never rises for a positive
+        semidefinite kernel.
+    n_iter_ : int
+        Iterations of the best start.
+    certificate_ : Certificate
+        How far the labels can be from the best possible.
+    gamma_, stats_, n_features_in_
+        See ``KernelEmbedding``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sketchmeans import FullKernelKMeans
+    >>> FullKernelKMeans(n_clusters=3, random_state=0).fit(load_iris().data).labels_.shape
+    (150,)
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = "median",
+        degree: int = 3,
+        coef0: float = 1.0,
+        kernel_params: dict[str, Any] | None = None,
+        init: str = "k-means++",
+        n_init: int = 10,
+        max_iter: int = 300,
+        precision: str = "auto",
+        memory_limit: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.precision = precision
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        check_count("n_clusters", self.n_clusters)
+        check_count("n_init", self.n_init)
+        check_count("max_iter", self.max_iter)
+        check_choice("init", self.init, INITS)
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Cluster the rows of X.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            For ``kernel="precomputed"`` the kernel matrix, which may be a memory map.
+        y : ignored
+        sample_weight : array of shape (n_samples,), optional
+            Weights of the samples in the objective.
+        """
+        with FitProgress(self, self.n_init + 2 if isinstance(self.n_init, int) else 3) as progress:
+            with progress.stage("prepare"):
+                self._check_options()
+                X = self._check_data(X, reset=True, given_rows=self.kernel == "precomputed")
+                n = X.shape[0]
+                check_clusters(self.n_clusters, n)
+                weights = check_weights(sample_weight, n)
+                random = check_random_state(self.random_state)
+                seeds = random.randint(2**31 - 1, size=self.n_init + 1)
+                operator, gamma = self._make_operator(X, weights, int(seeds[0]))
+                n_threads = self._thread_count()
+                self._check_memory(operator, n_threads)
+                streamed, passes, entries = operator, 0, 0
+                if n <= CACHE_LIMIT:
+                    streamed, entries = _cached(operator, n_threads), n * n
+                    passes = 1
+            best: Refined | None = None
+            for seed in seeds[1:]:
+                with progress.stage("Lloyd iterations") as tick:
+                    start, spent = self._start(streamed, int(seed), n_threads)
+                    found = refine(
+                        streamed,
+                        start,
+                        self.n_clusters,
+                        n_iter=self.max_iter,
+                        weights=weights,
+                        n_threads=n_threads,
+                        repair=True,
+                        progress=tick,
+                    )
+                if streamed is operator:
+                    passes += found.passes
+                    entries += found.entries + spent
+                if best is None or found.inertia < best.inertia:
+                    best = found
+            assert best is not None
+            with progress.stage("certify"):
+                certificate = certify(
+                    streamed,
+                    best.labels,
+                    _nothing(streamed),
+                    n_clusters=self.n_clusters,
+                    exact=True,
+                    n_threads=n_threads,
+                )
+        self.labels_ = best.labels
+        self.inertia_ = best.inertia
+        self.objectives_ = best.objectives
+        self.n_iter_ = best.passes
+        self.certificate_ = certificate
+        self.gamma_ = gamma
+        self._centroids = best.centroids
+        self._new_points = operator.for_new_points()
+        self.stats_ = {
+            "passes": passes + (streamed is operator),
+            "kernel_entries": entries,
+            "seconds": {name: round(value, 6) for name, value in progress.seconds.items()},
+            "engine": operator.engine,
+            "precision": str(operator.dtype),
+            "n_threads": n_threads,
+        }
+        return self
+
+    def _check_memory(self, operator: KernelOperator, n_threads: int) -> None:
+        """Refuse what cannot keep the memory limit, before the start."""
+        n = operator.shape[0]
+        needed = operator.scratch_bytes(self.n_clusters, n_threads, pack=False)
+        needed += 3 * n * (self.n_clusters + 1) * 8 + 3 * THREAD_BYTES
+        needed += 2 * n * n * 8 if n <= CACHE_LIMIT else 0
+        limit = parse_bytes(self.memory_limit)
+        if limit is not None and needed > limit:
+            raise MemoryError(
+                f"memory_limit={human(limit)} cannot be kept: {n:,} samples and "
+                f"{self.n_clusters} clusters need {human(needed)} on {n_threads} threads. Raise "
+                "memory_limit, or lower n_jobs or n_clusters."
+            )
+
+    def _start(self, operator: KernelOperator, seed: int, n_threads: int) -> tuple[FloatArray, int]:
+        """Return labels to start from, and the kernel entries that they took."""
+        n, k = operator.shape[0], self.n_clusters
+        if self.init == "sketch":
+            rank = min(k + 10, n)
+            sketch = make_sketch("hadamard", n, min(2 * rank, n), seed)
+            low_rank = one_pass(operator, sketch, rank=rank, n_threads=n_threads)
+            with Crew(1):
+                model = KMeans(k, n_init=1, random_state=seed)
+                labels = model.fit_predict(low_rank.embedding)
+            return labels.astype(np.int32), low_rank.entries
+        random = np.random.default_rng(seed)
+        diagonal = operator.diagonal()
+        nearest = np.full(n, np.inf)
+        labels = np.zeros(n, np.int32)
+        for cluster in range(k):
+            spread = np.where(np.isfinite(nearest), np.maximum(nearest, 0.0), 1.0)
+            if self.init == "random" or not spread.any():
+                spread = np.ones(n)
+            center = int(random.choice(n, p=spread / spread.sum()))
+            column = operator.columns(np.array([center]), n_threads=n_threads)[:, 0]
+            distances = diagonal - 2 * column + diagonal[center]
+            closer = distances < nearest
+            labels[closer] = cluster
+            nearest = np.where(closer, distances, nearest)
+        fill_empty(labels, nearest, k)
+        return labels, n * k + n
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return the nearest centroid in feature space; n kernel entries a point."""
+        X = self._check_new(X)
+        zeros = np.zeros(X.shape[0])
+        cross = self._new_points.against(X)
+        return self._centroids.assign(cross, zeros, self._thread_count())[0]
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return minus the objective of X: of the training data, −inertia_."""
+        X = self._check_new(X)
+        weights = check_weights(sample_weight, X.shape[0])
+        diagonal = self._new_points.diagonal_of(X)
+        cross = self._new_points.against(X)
+        squares = self._centroids.assign(cross, diagonal, self._thread_count())[1]
+        return -float(squares.sum() if weights is None else squares @ weights)
+
+
+def _cached(operator: KernelOperator, n_threads: int) -> PrecomputedOperator:
+    """Return the same operator with K as a matrix."""
+    plain = copy.copy(operator)
+    plain.root_weights = None
+    K = plain.columns(np.arange(operator.shape[0]), n_threads=n_threads)
+    weights = None if operator.root_weights is None else operator.root_weights**2
+    cached = PrecomputedOperator(K, weights=weights)
+    cached.is_psd = operator.is_psd
+    return cached
+
+
+def _nothing(operator: KernelOperator) -> LowRank:
+    """Return the approximation K̂ = 0, from which certificates start."""
+    n = operator.shape[0]
+    return LowRank(
+        factor=np.zeros((n, 0)),
+        eigenvalues=np.zeros(0),
+        rank=0,
+        dual=np.zeros((n, 0)),
+        trace=float(operator.diagonal().sum()),
+        row_sums=None,
+        sum_of_squares=None,
+        eta=noise_level(operator.dtype, 0.0),
+        passes=0,
+        entries=0,
+        audit_entries=0,
+        pass_seconds=0.0,
+    )
