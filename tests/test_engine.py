@@ -1,6 +1,7 @@
 import _thread
 import itertools
 import os
+import signal
 import threading
 import time
 
@@ -139,11 +140,13 @@ def test_ctrl_c_is_answered_within_a_second(n_threads):
 
     timer = threading.Timer(0.5, press)
     timer.start()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored
     try:
         with pytest.raises(KeyboardInterrupt):
             operator.multiply(RademacherSketch(60_000, 12, 0), n_threads=n_threads)
     finally:
         timer.cancel()
+        signal.signal(signal.SIGINT, before)
     assert time.perf_counter() - pressed[0] < 1.0
     assert not [t for t in threading.enumerate() if t.name.startswith("sketchmeans")]
 
@@ -191,3 +194,21 @@ def test_a_fork_after_a_pass_can_make_a_pass():
         same = np.array_equal(operator.multiply(np.ones((500, 1)), n_threads=2).W, expected)
         os._exit(0 if same else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_fits_side_by_side_leave_blas_and_warnings_as_they_were():
+    import warnings
+
+    from threadpoolctl import ThreadpoolController, threadpool_limits
+
+    from sketchmeans import KernelKMeans
+
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    with threadpool_limits(2, user_api="blas"):
+        filters = list(warnings.filters)
+        joblib.Parallel(n_jobs=3, backend="threading")(
+            joblib.delayed(KernelKMeans(3, random_state=seed).fit)(X) for seed in range(6)
+        )
+        pools = ThreadpoolController().select(user_api="blas").info()
+        assert {pool["num_threads"] for pool in pools} == {2}
+        assert list(warnings.filters) == filters

@@ -7,7 +7,8 @@ from oracles import EXAMPLES, algorithm_1, dense_kernel
 from sketchmeans.features import FeatureMapOperator
 from sketchmeans.kernels import Gaussian, Linear, Polynomial, Sigmoid
 from sketchmeans.lowrank import IndefiniteKernelWarning, one_pass
-from sketchmeans.operators import DataOperator
+from sketchmeans.lowrank.one_pass import noise_level
+from sketchmeans.operators import CallableOperator, DataOperator
 from sketchmeans.precomputed import PrecomputedOperator
 from sketchmeans.sketches import SKETCHES, make_sketch
 
@@ -244,3 +245,49 @@ def test_rank_for_a_fraction_of_the_trace():
     low = one_pass(PrecomputedOperator(K), make_sketch("hadamard", 300, 20, 0), rank=10)
     assert [low.rank_for(share) for share in (0.3, 0.5, 0.69, 0.95)] == [1, 2, 2, 4]
     assert low.rank_for(1.1) is None
+
+
+def test_the_measured_error_decides_what_counts_as_noise():
+    """A float32 sketch of a kernel with a fast spectrum keeps only what its own error allows."""
+    X = 5 * np.random.default_rng(0).normal(size=(800, 1))
+    kernel = Gaussian(0.05)
+    sketch = make_sketch("hadamard", 800, 40, 0)
+    fine = one_pass(DataOperator(X, kernel), sketch, rank=40)
+    coarse = one_pass(DataOperator(X.astype(np.float32), kernel), sketch, rank=40)
+    assert fine.eta < 1e-12
+    assert coarse.eta > 4e-7
+    assert coarse.rank < fine.rank
+    K = dense_kernel(DataOperator(X.astype(np.float32).astype(float), kernel))
+    lowest = np.linalg.eigvalsh(K - coarse.factor @ coarse.factor.T)[0]
+    assert lowest > -10 * coarse.eta * coarse.eigenvalues[0]
+
+
+def test_eta_follows_the_measurement_and_not_only_the_dtype():
+    assert noise_level(np.dtype(np.float64), 1e-3) == 1e-3
+    assert noise_level(np.dtype(np.float32), 0.0) == 4 * np.finfo(np.float32).eps
+    assert noise_level(np.dtype(np.float64), 0.0) == 256 * np.finfo(np.float64).eps
+
+
+@pytest.mark.parametrize("rounded", ["six digits", "float32"])
+def test_a_rounded_positive_semidefinite_kernel_is_not_taken_for_an_indefinite_one(rounded):
+    X = 5 * np.random.default_rng(0).normal(size=(500, 1))
+    K = dense_kernel(DataOperator(X, Gaussian(0.3)))
+    given = K.round(6) if rounded == "six digits" else K.astype(np.float32).astype(float)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        low = one_pass(PrecomputedOperator(given), make_sketch("hadamard", 500, 50, 0), rank=10)
+    best = np.sqrt(np.square(np.linalg.eigvalsh(K)[:-10]).sum())
+    assert np.linalg.norm(K - low.embedding @ low.embedding.T) < 1.001 * best
+    assert low.eta > 1e-12
+
+
+def test_a_callable_of_float32_is_known_to_be_coarse():
+    X = (5 * np.random.default_rng(0).normal(size=(500, 1))).astype(np.float32)
+
+    def kernel(A, B):
+        return np.exp(np.float32(-0.3) * np.square(A - B.T))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        low = one_pass(CallableOperator(X, kernel), make_sketch("hadamard", 500, 50, 0), rank=10)
+    assert low.eta >= 4 * np.finfo(np.float32).eps

@@ -3,6 +3,7 @@ import pytest
 from scipy import sparse
 
 from oracles import EXAMPLES, dense_kernel
+from sketchmeans import KernelEmbedding
 from sketchmeans.features import FeatureMapOperator
 from sketchmeans.kernels import Gaussian, Linear, Polynomial
 from sketchmeans.operators import CallableOperator, DataOperator
@@ -162,18 +163,37 @@ def test_the_error_of_float32_tiles_is_measured():
     assert entries == 32 * 2000
 
 
-def test_the_measured_error_sees_the_cancellation_that_float64_tiles_make():
-    """Close pairs far apart: ‖x‖² + ‖y‖² − 2⟨x, y⟩ loses what the difference x − y keeps."""
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
+def test_close_pairs_far_out_keep_their_digits(make):
+    """‖x‖² + ‖y‖² − 2⟨x, y⟩ would lose what the difference x − y keeps."""
     random = np.random.default_rng(0)
     X = np.repeat(1e4 * random.normal(size=(250, 3)), 2, axis=0)
     X += 1e-2 * random.normal(size=X.shape)
     sketch = HadamardSketch(500, 10, 0)
-    operator = DataOperator(X, Gaussian(1e4))
-    measured, _ = operator.relative_error(sketch.matrix, operator.multiply(sketch), seed=0)
+    operator = DataOperator(make(X), Gaussian(1e4))
     exact = np.exp(-1e4 * np.square(X[:, None] - X[None]).sum(axis=2)) @ sketch.matrix
-    true = np.linalg.norm(operator.multiply(sketch).W - exact) / np.linalg.norm(exact)
-    assert true > 1e-6
-    assert 0.2 * true < measured < 5 * true
+    W = operator.multiply(sketch).W
+    assert np.linalg.norm(W - exact) < 1e-9 * np.linalg.norm(exact)
+
+
+@pytest.mark.parametrize("size", [1e5, 1e7, 1e9, 1e11])
+def test_an_outlier_spoils_neither_the_tiles_nor_the_map(size):
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    X[:150] += 6
+    X[5] = size
+    model = KernelEmbedding(rank=10, random_state=0).fit(X)
+    off = np.linalg.norm(model.transform(X) - model.embedding_)
+    assert off < 1e-8 * np.linalg.norm(model.embedding_)
+    assert model.stats_["eta"] < 1e-9
+
+
+def test_float64_tiles_of_float32_data_are_centred_in_float64():
+    X = (np.random.default_rng(0).normal(size=(500, 3)) + 7).astype(np.float32)
+    sketch = HadamardSketch(500, 10, 0)
+    for gamma in (0.1, 20.0):
+        operator = DataOperator(X, Gaussian(gamma), dtype=np.float64)
+        result = operator.multiply(sketch)
+        assert operator.relative_error(sketch.matrix, result, seed=0)[0] < 1e-12
 
 
 def test_huge_gamma_gives_the_identity_and_no_nan(points):

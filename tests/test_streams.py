@@ -117,6 +117,7 @@ def test_refinement_and_weights_are_refused_with_a_stream(K):
     [
         ({"n_samples": 0}, "n_samples=0"),
         ({"width": 0}, "width=0"),
+        ({"width": 0}, "too small"),
         ({"sketch": "fourier"}, "sketch='fourier' is not known.*'hadamard'"),
     ],
 )

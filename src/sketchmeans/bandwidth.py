@@ -11,7 +11,7 @@ from scipy.spatial.distance import pdist
 
 from sketchmeans.checks import check_number
 from sketchmeans.kernels import FloatArray, Kernel, Statistic
-from sketchmeans.points import Points
+from sketchmeans.points import Points, data_blocks
 
 SUBSAMPLE = 1000
 """Rows for the median: its relative standard deviation is then 0.5 to 2 %."""
@@ -46,7 +46,8 @@ def median_scale(kernel: type[Kernel], X: Any, seed: int) -> float:
     """
     n = X.shape[0]
     random = np.random.default_rng(seed)
-    chosen = np.sort(random.choice(n, min(n, SUBSAMPLE), replace=False))
+    rows = SUBSAMPLE if sparse.issparse(X) else min(SUBSAMPLE, max(200, (1 << 20) // X.shape[1]))
+    chosen = np.sort(random.choice(n, min(n, rows), replace=False))
     sample = X[chosen].astype(np.float64)
     if kernel.statistic is Statistic.DOT:
         squares = sample.multiply(sample) if sparse.issparse(sample) else sample * sample
@@ -66,14 +67,19 @@ def _pair_distances(sample: Any, statistic: Statistic) -> FloatArray:
         return pdist(sample, metric)
     n = sample.shape[0]
     points = Points(sample, statistic, unit_rows=False, dtype=np.float64)
-    distances = points.block(slice(0, n), points, slice(0, n))[np.triu_indices(n, 1)]
-    # Duplicates are at distance zero; from dot products they come out as rounding.
-    distances[distances < 1e-14 * max(points.largest_norm, 0.0)] = 0
-    return distances
+    distances = points.block(slice(0, n), points, slice(0, n))
+    if statistic is Statistic.SQUARED_DISTANCE:
+        # Duplicates are at distance zero; from dot products they come out as rounding.
+        norms = points.squared_norms()
+        distances[distances < 1e-14 * (norms[:, None] + norms)] = 0
+    return distances[np.triu_indices(n, 1)]
 
 
 def _variance(X: Any) -> float:
-    if not sparse.issparse(X):
-        return float(X.var(dtype=np.float64))
+    """Return the variance of all numbers of X, in blocks: X.var() would copy X."""
+    if sparse.issparse(X):
+        mean = X.mean(dtype=np.float64)
+        return float(X.multiply(X).mean(dtype=np.float64) - mean**2)
     mean = X.mean(dtype=np.float64)
-    return float(X.multiply(X).mean(dtype=np.float64) - mean**2)
+    total = sum(float(np.square(X[rows] - mean, dtype=np.float64).sum()) for rows in data_blocks(X))
+    return total / X.size

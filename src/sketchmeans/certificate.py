@@ -342,8 +342,8 @@ def _later_pass(
     result = operator.multiply(np.concatenate([right, Psi], axis=1), n_threads=n_threads)
     sizes = np.square(right).sum(axis=0)
     within = np.einsum("ij,ij->j", right, result.W[:, :n_clusters])
-    known = operator.is_psd is not None
-    trace = float((operator.diagonal() if known else result.diagonal).sum())
+    diagonal = operator.diagonal() if operator.cheap_diagonal else result.diagonal
+    trace = float(diagonal.sum())
     with np.errstate(divide="ignore", invalid="ignore"):
         objective = trace - float(np.where(sizes > 0, within / sizes, 0.0).sum())
     if not probes:

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans.kernels import ALIASES, KERNELS, FloatArray, kernel_class
+from sketchmeans.points import data_blocks
 
 PAIRS = 1000
 """Entries of a precomputed kernel that are compared with their mirror images before a pass."""
@@ -164,6 +165,8 @@ def _entries(K: Any, rows: FloatArray, columns: FloatArray) -> FloatArray:
 def describe_text(X: Any) -> str | None:
     """Say which column of X holds something that is no number, and what to do; None if none."""
     names = getattr(X, "columns", None)
+    if names is None and getattr(getattr(X, "dtype", None), "kind", "O") not in "OUST":
+        return None  # an array of numbers has other troubles
     try:
         table = np.asarray(X, dtype=object)
     except ValueError:
@@ -209,14 +212,17 @@ def check_weights(sample_weight: Any, n: int) -> FloatArray | None:
 
 def distinct_rows(X: Any, enough: int) -> int:
     """Count distinct rows of X, up to ``enough``; looks at no more rows than it must."""
-    if sparse.issparse(X):
-        X = X.tocsr()
     seen: set[bytes] = set()
-    for start in range(0, X.shape[0], 1024):
-        block = X[start : start + 1024]
-        block = block.toarray() if sparse.issparse(block) else np.asarray(block)
-        for row in np.ascontiguousarray(block + 0.0):  # −0.0 and 0.0 are one value
-            seen.add(row.tobytes())
+    for rows in data_blocks(X):
+        block = X[rows]
+        for row in range(block.shape[0]):
+            if sparse.issparse(block):
+                span = slice(block.indptr[row], block.indptr[row + 1])
+                stored = block.data[span] != 0
+                values = block.data[span][stored]
+                seen.add(block.indices[span][stored].tobytes() + values.tobytes())
+            else:
+                seen.add((block[row] + 0.0).tobytes())  # −0.0 and 0.0 are one value
             if len(seen) >= enough:
                 return enough
     return len(seen)

@@ -6,11 +6,9 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import ClusterMixin
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import ThreadpoolController
 
 from sketchmeans.certificate import certify
 from sketchmeans.checks import (
@@ -20,7 +18,7 @@ from sketchmeans.checks import (
     check_weights,
     distinct_rows,
 )
-from sketchmeans.engine import Crew
+from sketchmeans.engine import Crew, thread_controller
 from sketchmeans.estimator import Embedded, SketchedEstimator
 from sketchmeans.kernels import FloatArray
 from sketchmeans.lloyd import Refined, refine
@@ -148,7 +146,7 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
         sample_weight : array of shape (n_samples,), optional
             Weights of the samples in the objective.
         """
-        with FitProgress(self, 6) as progress:
+        with self._unless_refused(), FitProgress(self, 6) as progress:
             if isinstance(X, ColumnStream) and self.n_refine:
                 raise ValueError(
                     f"n_refine={self.n_refine} needs more passes over the kernel, and a "
@@ -190,19 +188,22 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
             self.inertia_ = refined.inertia
             self._move_centers(embedded.weights)
         self._centroids = None if refined is None else refined.centroids
-        self._warn_of_duplicates(X)
+        self._samples = None
+        if refined is not None and embedded.operator is not None:
+            # Exact distances need all samples, also where the embedding needs only landmarks.
+            self._samples = embedded.operator.for_new_points()
+        self._warn_of_duplicates(embedded)
         return self
 
     def _cluster(self, embedded: Embedded) -> KMeans:
         """Run the starts of K-means side by side, each on one thread, and return the best."""
         seeds = embedded.random_state.randint(2**31 - 1, size=self.n_init)
         found: dict[int, KMeans] = {}
-        openmp = ThreadpoolController()
 
         def start(index: int) -> None:
             # NOTE: scikit-learn's K-means sums in the order of its threads, so that its last bits
             # depend on them. One thread a start, and starts side by side, keeps them fixed.
-            with openmp.limit(limits=1, user_api="openmp"):
+            with thread_controller().limit(limits=1, user_api="openmp"):
                 model = KMeans(
                     self.n_clusters,
                     n_init=1,
@@ -212,10 +213,8 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
                 )
                 found[index] = model.fit(embedded.embedding, sample_weight=embedded.weights)
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # said once, when fit is done
-            with Crew(embedded.plan.n_starts) as crew:
-                crew.each(start, range(self.n_init))
+        with Crew(embedded.plan.n_starts) as crew:
+            crew.each(start, range(self.n_init))
         return found[min(found, key=lambda index: (found[index].inertia_, index))]
 
     def _inertia(self, Y: FloatArray, weights: FloatArray | None) -> float:
@@ -250,12 +249,16 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
                 rows = self.embedding_[inside].astype(np.float64)
                 self.cluster_centers_[cluster] = np.average(rows, axis=0, weights=heavy)
 
-    def _warn_of_duplicates(self, X: Any) -> None:
-        """Warn as scikit-learn's K-means does where there are too few distinct points."""
-        distinct = len(np.unique(self.labels_))
-        if not isinstance(X, ColumnStream) and self.kernel != "precomputed":
-            rows = X if sparse.issparse(X) else np.asarray(X)
-            distinct = min(distinct, distinct_rows(rows, self.n_clusters))
+    def _warn_of_duplicates(self, embedded: Embedded) -> None:
+        """Warn as scikit-learn's K-means does where there are too few distinct points.
+
+        Rounding can tell equal points apart in the embedding, so that K-means sees nothing wrong;
+        where it does, it has warned already.
+        """
+        X = embedded.operator.data if embedded.operator is not None else None
+        if X is None or len(np.unique(self.labels_)) < self.n_clusters:
+            return
+        distinct = distinct_rows(X, self.n_clusters)
         if distinct < self.n_clusters:
             warnings.warn(
                 f"Number of distinct clusters ({distinct}) found smaller than n_clusters "
@@ -276,10 +279,10 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
         """Return the nearest cluster of each point and, if measured, its squared distance."""
         X = self._check_new(X)
         n_threads = self._thread_count()
+        if self._centroids is not None and self._samples is not None:
+            diagonal = self._samples.diagonal_of(X) if measure else np.zeros(X.shape[0])
+            return self._centroids.assign(self._samples.against(X), diagonal, n_threads)
         cross = self._new_points.against(X)
-        if self._centroids is not None:
-            diagonal = self._new_points.diagonal_of(X) if measure else np.zeros(X.shape[0])
-            return self._centroids.assign(cross, diagonal, n_threads)
         Y = cross.multiply(self._dual, n_threads=n_threads)
         centers = self.cluster_centers_.astype(np.float64)
         labels = np.empty(len(Y), np.int32)

@@ -48,7 +48,7 @@ class KernelEmbedding(SketchedEstimator):
         A second pass is nearly the exact eigendecomposition.
     precision : {"auto", "float32", "float64"}
         Of the tiles; "auto" follows the data, and takes float64 for float32 data where rounding
-        would show. Finite feature maps always work in float64.
+        would show. Finite feature maps work in float64, unless "float32" asks for tiles.
     memory_limit : int, str or None
         Bytes, or "2GB", that ``fit`` may allocate beyond X; refused before the start if too low.
     n_jobs : int or None
@@ -131,7 +131,7 @@ class KernelEmbedding(SketchedEstimator):
         sample_weight : array of shape (n_samples,), optional
             The embedding favours samples of large weight.
         """
-        with FitProgress(self, 4) as progress:
+        with self._unless_refused(), FitProgress(self, 4) as progress:
             embedded = self._embed(X, sample_weight, progress, n_clusters=None)
         self._publish(embedded, progress.seconds)
         return self

@@ -173,6 +173,8 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             if needed is not None:
                 low_rank = low_rank.truncate(needed)
                 break
+            if low_rank.factor.shape[1] < width:
+                break  # all of K that is not rounding is here
             if width >= min(n, WIDEST):
                 raise ValueError(
                     f"rank={self.rank} asks for {self.rank:.1%} of the trace, but a sketch of "
@@ -183,9 +185,12 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             del low_rank
         with progress.stage("embed"):
             embedding, dual = unweighted_rows(low_rank, weights, dtype)
-            if weights is not None and (left_out := np.flatnonzero(weights == 0)).size:
-                cross = (low_rank.new_points or operator).against(X[left_out])
-                embedding[left_out] = cross.multiply(dual, n_threads=chosen.n_threads)
+            left_out = np.flatnonzero(weights == 0) if weights is not None else np.zeros(0, int)
+            for start in range(0, len(left_out), 256):
+                rows = left_out[start : start + 256]
+                cross = (low_rank.new_points or operator).against(X[rows])
+                embedding[rows] = cross.multiply(dual, n_threads=chosen.n_threads)
+                cost.entries += len(rows) * cross.shape[1]
         return Embedded(
             low_rank=low_rank,
             embedding=embedding,
@@ -207,6 +212,7 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
     ) -> Embedded:
         """Fit the embedding to columns that have been pushed: no pass is left to make."""
         unread = {"gamma", "degree", "coef0", "kernel_params", "sketch", "precision", "n_passes"}
+        unread.add("memory_limit")  # what a stream needs it has allocated
         if self.kernel != "precomputed":
             unread.add("kernel")
         refuse_unread(self, unread, "a ColumnStream, which holds a kernel already sketched")

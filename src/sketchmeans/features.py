@@ -11,13 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from sketchmeans.engine import Crew, Pass
 from sketchmeans.engine.passes import Progress
 from sketchmeans.kernels import FloatArray, Kernel, Polynomial, n_monomials
-from sketchmeans.operators import THREAD_BYTES, DataOperator
-from sketchmeans.points import csr_rows, row_blocks
+from sketchmeans.operators import THREAD_BYTES, CrossKernel, DataOperator, refuse_infinite
+from sketchmeans.points import dense_rows, row_blocks
 from sketchmeans.sketches import Sketch
 
 MAX_FEATURES = 2048
@@ -99,9 +98,7 @@ class FeatureMapOperator(DataOperator):
 
     def features(self, rows: slice) -> FloatArray:
         """Return rows of Φ, scaled by the roots of the weights."""
-        X = self.points.X
-        X = csr_rows(X, rows).toarray() if sparse.issparse(X) else X[rows]
-        block = self.monomials(X)
+        block = self.monomials(dense_rows(self.points.X, rows))
         if self.root_weights is not None:
             block *= self.root_weights[rows, None]
         return block
@@ -157,6 +154,10 @@ class FeatureMapOperator(DataOperator):
             )
         return Pass(W[:, :width], W[:, width].copy(), sum_of_squares, diagonal, 0)
 
+    def against(self, X: Any) -> CrossKernel:
+        """Return the kernel between new rows and the samples, multiplied through Φ."""
+        return _FeatureCross(self, X, super().against(X))
+
     def relative_error(self, right: FloatArray, result: Pass, seed: int) -> tuple[float, int]:
         """Return 0: the products are in float64, below the least error that is assumed anyway."""
         del right, result, seed
@@ -169,6 +170,36 @@ class FeatureMapOperator(DataOperator):
         block = _ROWS * (4 * count + width + 1)
         own = 8 * (total * (1 + n_threads) + block * n_threads + 3 * self.shape[0])
         return own + n_threads * THREAD_BYTES
+
+
+class _FeatureCross(CrossKernel):
+    """Φ(x)(Φᵀ·right) for new points x: linear in both numbers of points."""
+
+    def __init__(self, operator: FeatureMapOperator, X: Any, plain: CrossKernel) -> None:
+        super().__init__(plain.tile, plain.shape, plain.dtype)
+        self._operator, self._X = operator, X
+
+    def multiply(self, right: FloatArray, *, n_threads: int = 1) -> FloatArray:
+        """Return k(x, X) @ right for every new point x; kernel entries: 0."""
+        operator = self._operator
+        monomials = operator.monomials
+        total = np.zeros((monomials.count, right.shape[1]))
+        product = np.empty((self.shape[0], right.shape[1]))
+
+        def project(rows: slice) -> FloatArray:
+            return monomials(dense_rows(operator.points.X, rows)).T @ right[rows]
+
+        def expand(rows: slice) -> None:
+            product[rows] = monomials(dense_rows(self._X, rows)) @ total
+
+        blocks = row_blocks(self.shape[1], _ROWS)
+        with Crew(n_threads) as crew:
+            for first in range(0, len(blocks), max(1, n_threads)):
+                for part in _gather(crew, project, blocks[first : first + max(1, n_threads)]):
+                    total += part
+            crew.each(expand, row_blocks(self.shape[0], _ROWS))
+        refuse_infinite(product)
+        return product
 
 
 def _gather(

@@ -132,7 +132,10 @@ verbose
         sample_weight : array of shape (n_samples,), optional
             Weights of the samples in the objective.
         """
-        with FitProgress(self, self.n_init + 2 if isinstance(self.n_init, int) else 3) as progress:
+        with (
+            self._unless_refused(),
+            FitProgress(self, self.n_init + 2 if isinstance(self.n_init, int) else 3) as progress,
+        ):
             with progress.stage("prepare"):
                 self._check_options()
                 X = self._check_data(X, reset=True, given_rows=self.kernel == "precomputed")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -34,6 +37,19 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
+
+    @contextmanager
+    def _unless_refused(self) -> Iterator[None]:
+        """Keep what a former fit knew of its data if this one fails."""
+        names = ("n_features_in_", "feature_names_in_")
+        before = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        try:
+            yield
+        except BaseException:
+            for name in names:
+                self.__dict__.pop(name, None)
+            self.__dict__.update(before)
+            raise
 
     def _check_options(self) -> None:
         """Refuse bad options before anything is computed."""
@@ -67,9 +83,13 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
                 )
             return X
         try:
-            return validate_data(
+            X = validate_data(
                 self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
             )
+            if sparse.issparse(X) and not X.has_canonical_format:
+                X = X.copy()  # scikit-learn would sum duplicates in place, in the caller's matrix
+                X.sum_duplicates()
+            return X
         except (ValueError, TypeError) as error:
             if culprit := describe_text(X):
                 raise type(error)(f"{error}. {culprit}") from error
@@ -94,7 +114,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         cls = kernel_class(self.kernel)
         gamma = resolve_gamma(self.gamma, cls, X, seed) if "gamma" in cls.options() else None
         kernel = make_kernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0)
-        if prefers_features(X.shape[0], X.shape[1], kernel):
+        if self.precision != "float32" and prefers_features(X.shape[0], X.shape[1], kernel):
             return FeatureMapOperator(X, kernel, weights=weights), gamma
         dtype = tile_dtype(X, kernel, self.precision)
         return DataOperator(X, kernel, dtype=dtype, weights=weights), gamma

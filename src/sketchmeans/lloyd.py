@@ -14,6 +14,7 @@ import numpy as np
 from sketchmeans.engine.passes import Progress
 from sketchmeans.kernels import FloatArray
 from sketchmeans.operators import CrossKernel, KernelOperator
+from sketchmeans.points import row_blocks
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,17 @@ class FeatureCentroids:
     ) -> tuple[FloatArray, FloatArray]:
         """Return the nearest centroid of each new point, and its squared distance."""
         members = memberships(self.labels, self.weights, len(self.sizes))
-        distances = self.distances(cross.multiply(members, n_threads=n_threads), diagonal)
-        labels = distances.argmin(axis=1).astype(np.int32)
-        return labels, np.maximum(distances[np.arange(len(labels)), labels], 0.0)
+        return self.nearest(cross.multiply(members, n_threads=n_threads), diagonal)
+
+    def nearest(self, sums: FloatArray, diagonal: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the nearest centroid of each point and its squared distance, block by block."""
+        labels, squares = np.empty(len(sums), np.int32), np.empty(len(sums))
+        for rows in row_blocks(len(sums)):
+            distances = self.distances(sums[rows], diagonal[rows])
+            labels[rows] = distances.argmin(axis=1)
+            own = distances[np.arange(len(distances)), labels[rows]]
+            squares[rows] = np.maximum(own, 0.0)
+        return labels, squares
 
 
 @dataclass(frozen=True)
@@ -124,8 +133,7 @@ def refine(
         result = unweighted.multiply(members, n_threads=n_threads, progress=report, pack=pack)
         entries += result.entries
         if diagonal is None:
-            known = operator.is_psd is not None
-            diagonal = unweighted.diagonal() if known else result.diagonal
+            diagonal = unweighted.diagonal() if operator.cheap_diagonal else result.diagonal
         sizes = np.bincount(labels, heavy, n_clusters)
         own = result.W[np.arange(len(labels)), labels]
         within = np.bincount(labels, heavy * own, n_clusters)
@@ -133,9 +141,7 @@ def refine(
             squared_norms = np.where(sizes > 0, within / sizes**2, 0.0)
         objectives.append(float(diagonal @ heavy - sizes @ squared_norms))
         centroids = FeatureCentroids(labels, weights, sizes, squared_norms)
-        distances = centroids.distances(result.W, diagonal)
-        new = distances.argmin(axis=1).astype(np.int32)
-        nearest = np.maximum(distances[np.arange(len(new)), new], 0.0)
+        new, nearest = centroids.nearest(result.W, diagonal)
         inertia = float(nearest @ heavy)
         if repair:
             fill_empty(new, nearest * heavy, n_clusters)

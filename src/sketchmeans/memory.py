@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 _UNITS = {"": 1, "B": 1}
@@ -32,8 +33,8 @@ def parse_bytes(limit: Any) -> int | None:
                 f"memory_limit={limit!r} is not understood: give a number of bytes, or a text "
                 'such as "500MB", "2GB" or "2GiB".'
             )
-    elif isinstance(limit, int | float) and not isinstance(limit, bool):
-        amount = limit
+    elif isinstance(limit, Real) and not isinstance(limit, bool):
+        amount = float(limit)
     else:
         raise ValueError(
             f'memory_limit={limit!r} must be a number of bytes, a text such as "2GB", or None.'
@@ -104,9 +105,10 @@ def plan(
         kept = sketch + embedding + dual  # the factor stays until the labels are certified
         stages = [passing, recovering]
         if n_clusters is not None:
-            stages.append(kept + starts * (embedding + n * 32))
+            stages.append(kept + starts * (embedding + n * 64))
             if n_refine:
-                columns = n * (n_clusters + 1) * 8 + n * n_clusters * (1 + 8)
+                members = 1 if operator.root_weights is None else 2 * 8
+                columns = n * (n_clusters + 1) * 8 + n * n_clusters * members + n * 80
                 refining = operator.scratch_bytes(n_clusters, threads, pack=pack)
                 stages.append(kept + columns + refining)
         return max(stages) + OVERHEAD

@@ -32,6 +32,9 @@ AUDITED_ROWS = 32
 _LARGEST_FOLDED = 1e30
 """A scale is folded into the matrix product of a tile while it leaves ‖x‖² below this."""
 
+_SHOWING = 1e-5
+"""Rounding errors of a kernel's exponent above this are not left to dot products."""
+
 THREAD_BYTES = 6_000_000
 """What BLAS and the allocator keep for a thread, beyond its tile."""
 
@@ -62,6 +65,8 @@ class KernelOperator(ABC):
     """
 
     engine = "numpy"
+    cheap_diagonal = True
+    """Whether the diagonal takes n entries; if not, a pass that meets it anyway is asked."""
     is_psd: bool | None = None
     """Whether K is positive semidefinite: by construction (True), not (False), unknown (None)."""
 
@@ -69,6 +74,11 @@ class KernelOperator(ABC):
         self.shape = (n, n)
         self.dtype = np.dtype(dtype)
         self.root_weights = None if weights is None else np.sqrt(weights)
+
+    @property
+    def data(self) -> Any:
+        """The rows that the kernel is of; None where there are none."""
+        return None
 
     @abstractmethod
     def _tile(self, rows: slice, columns: slice, out: FloatArray) -> FloatArray:
@@ -213,14 +223,25 @@ class DataOperator(KernelOperator):
         self.is_psd = kernel.is_psd
         self._center = None
         if kernel.statistic is Statistic.SQUARED_DISTANCE and not sparse.issparse(X):
-            self._center = X.mean(axis=0, dtype=np.float64).astype(X.dtype)
+            self._center = robust_center(X)
         self.points = self._prepare(X)
         self._folds = abs(kernel.scale) * max(1.0, self.points.largest_norm) < _LARGEST_FOLDED
 
+    @property
+    def data(self) -> Any:
+        """The rows that the kernel is of."""
+        return self.points.X
+
     def _block(self, ours: Points, rows: slice, columns: slice, out: FloatArray) -> FloatArray:
         """Return the kernel of rows of ``ours`` with rows of the samples."""
+        scale = self.kernel.scale
+        limit = _SHOWING / max(abs(scale) * float(np.finfo(self.dtype).eps), 1e-300)
+        if ours.reaches(rows, limit) and self.points.reaches(columns, limit):
+            # Both blocks hold points so far out that rounding would show in their distances:
+            # these come from differences. A few outliers cost a few tiles.
+            return self.kernel.of(ours.by_differences(rows, self.points, columns))
         if self._folds:
-            scaled = ours.block(rows, self.points, columns, scale=self.kernel.scale, out=out)
+            scaled = ours.block(rows, self.points, columns, scale=scale, out=out)
             return self.kernel.of_scaled(scaled)
         # A huge γ times a norm would be infinite, and infinity minus infinity is not a number.
         return self.kernel.of(ours.block(rows, self.points, columns, out=out))
@@ -350,13 +371,27 @@ class CallableOperator(KernelOperator):
     ) -> None:
         super().__init__(X.shape[0], dtype, weights)
         self.X, self.function, self.params = X, function, dict(params or {})
+        self.resolution = float(np.finfo(self.dtype).eps)
+
+    cheap_diagonal = False
+
+    @property
+    def data(self) -> Any:
+        """The rows that the kernel is of."""
+        return self.X
+
+    def relative_error(self, right: FloatArray, result: Pass, seed: int) -> tuple[float, int]:
+        """Return what the function's own dtype can resolve: its entries are the truth."""
+        del right, result, seed
+        return 4 * self.resolution, 0
 
     def evaluate(self, A: Any, B: Any) -> FloatArray:
         """Call the function and check what it returns."""
         name = getattr(self.function, "__name__", repr(self.function))
         shape = (A.shape[0], B.shape[0])
         try:
-            block = np.asarray(self.function(A, B, **self.params))
+            block = self.function(A, B, **self.params)
+            block = block.toarray() if sparse.issparse(block) else np.asarray(block)
         except Exception as error:
             raise ValueError(
                 f"the kernel callable {name} raised {type(error).__name__} on blocks of "
@@ -375,6 +410,8 @@ class CallableOperator(KernelOperator):
                 f"the kernel callable {name} returned dtype {block.dtype}, where real numbers "
                 "are needed."
             )
+        if block.dtype.kind == "f":
+            self.resolution = max(self.resolution, float(np.finfo(block.dtype).eps))
         return block.astype(self.dtype)  # a copy: it is written to
 
     def _tile(self, rows: slice, columns: slice, out: FloatArray) -> FloatArray:
@@ -434,7 +471,7 @@ class CrossKernel:
         right = right.astype(self.dtype, copy=False)
         with Crew(n_threads) as crew:
             product = rectangular_product(self.tile, self.shape[0], right, crew=crew)
-        _refuse_infinite(product)
+        refuse_infinite(product)
         return product
 
     def dense(self, *, n_threads: int = 1) -> FloatArray:
@@ -448,11 +485,11 @@ class CrossKernel:
 
         with Crew(n_threads) as crew:
             crew.each(compute, row_blocks(m, max(64, min(4096, (1 << 19) // n))))
-        _refuse_infinite(whole)
+        refuse_infinite(whole)
         return whole
 
 
-def _refuse_infinite(product: FloatArray) -> None:
+def refuse_infinite(product: FloatArray) -> None:
     """Raise an error that names the first point whose kernel is not finite."""
     if not np.isfinite(product).all():
         bad = int(np.argmin(np.isfinite(product).all(axis=1)))
@@ -461,6 +498,15 @@ def _refuse_infinite(product: FloatArray) -> None:
             "point far outside the training data under a polynomial kernel, or NaN or inf from a "
             "callable or precomputed kernel."
         )
+
+
+def robust_center(X: FloatArray) -> FloatArray:
+    """Return the median of up to 1,000 rows, in float64: an outlier moves the mean, not this.
+
+    Distances do not depend on it; the digits that ‖x‖² + ‖y‖² − 2⟨x, y⟩ keeps do.
+    """
+    chosen = np.linspace(0, len(X) - 1, min(len(X), 1000)).astype(int)
+    return np.median(X[chosen].astype(np.float64), axis=0)
 
 
 def rows_of(X: Any, rows: slice) -> Any:

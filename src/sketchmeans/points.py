@@ -26,13 +26,14 @@ def row_blocks(n: int, size: int = BLOCK) -> list[slice]:
 
 
 def data_blocks(X: Any) -> list[slice]:
-    """Cut the rows of X into slices of at most half a million numbers."""
+    """Cut the rows of X into slices of at most half a million numbers, stored ones if sparse."""
     n, p = X.shape
-    return row_blocks(n, max(1, min(BLOCK, (1 << 19) // max(p, 1))))
+    row = -(-X.nnz // max(n, 1)) if sparse.issparse(X) else p
+    return row_blocks(n, max(1, min(BLOCK, (1 << 19) // max(row, 1))))
 
 
 def csr_rows(X: Any, rows: slice) -> Any:
-    """Return a block of rows of a CSR matrix that shares its memory (SciPy's slicing copies)."""
+    """Return a block of rows of a CSR matrix, without the search that SciPy's slicing makes."""
     pointers = X.indptr[rows.start : rows.stop + 1]
     span = slice(pointers[0], pointers[-1])
     block = sparse.csr_matrix(
@@ -84,6 +85,8 @@ class Points:
         self._scale: FloatArray | None = None
         self._panels: FloatArray | None = None
         self._norms: FloatArray | None = None  # in tile precision, for squared distances
+        self.largest_norm = 0.0
+        """The largest ‖x‖² that squared distances are made from; 0 for other statistics."""
         if unit_rows:
             norms = np.sqrt(self._raw_squared_norms())
             with np.errstate(divide="ignore"):
@@ -92,6 +95,7 @@ class Points:
             self._norms = np.concatenate(
                 [self._squared_norms(rows) for rows in data_blocks(X)]
             ).astype(self.dtype)
+            self.largest_norm = float(self._norms.max(initial=0.0))
 
     def _raw_squared_norms(self) -> FloatArray:
         """‖x‖² of the rows as given, in float64."""
@@ -113,11 +117,6 @@ class Points:
         """‖x‖² of the prepared rows, in float64."""
         return np.concatenate([self._squared_norms(rows) for rows in data_blocks(self.X)])
 
-    @property
-    def largest_norm(self) -> float:
-        """The largest ‖x‖² that squared distances are made from; 0 for other statistics."""
-        return float(self._norms.max()) if self._norms is not None else 0.0
-
     def rows(self, rows: slice) -> Any:
         """Return a block of rows: centred, scaled, and in the tile's precision."""
         if self.is_sparse:
@@ -127,7 +126,9 @@ class Points:
             return sparse.csr_matrix(block).astype(self.dtype, copy=False)
         block = self.X[rows]
         if self.center is not None:
-            block = block - self.center
+            # In the finer of the two precisions: float32 data may be wanted in float64 tiles.
+            finer = np.result_type(block.dtype, self.dtype)
+            block = block.astype(finer, copy=False) - self.center.astype(finer)
         if self._scale is not None:
             block = block * self._scale[rows, None]
         return block.astype(self.dtype, copy=False)
@@ -214,6 +215,18 @@ class Points:
         if self.statistic is Statistic.SQUARED_DISTANCE and others is self and rows == columns:
             np.fill_diagonal(block, 0)
         return block
+
+    def reaches(self, rows: slice, limit: float) -> bool:
+        """Whether some of these rows have ‖x‖² above ``limit``, where distances need it."""
+        if self._norms is None or self.largest_norm <= limit:
+            return False
+        return bool(self._norms[rows].max() > limit)
+
+    def by_differences(self, rows: slice, others: Points, columns: slice) -> FloatArray:
+        """Return squared distances from differences x − y: slower, and exact for close pairs."""
+        ours = dense_rows(self.X, rows).astype(np.float64, copy=False)
+        theirs = dense_rows(others.X, columns).astype(np.float64, copy=False)
+        return cdist(ours, theirs, "sqeuclidean").astype(self.dtype, copy=False)
 
     def _manhattan(self, rows: slice, others: Points, columns: slice) -> FloatArray:
         ours, theirs = self.rows(rows), others.rows(columns)

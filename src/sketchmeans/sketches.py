@@ -86,6 +86,10 @@ class Sketch(ABC):
         """The whole of Ω, made once: a pass meets each block of its rows n / tile times."""
         return self.rows(0, self.n)
 
+    def release(self) -> None:
+        """Drop the matrix; it is made again if it is asked for."""
+        self.__dict__.pop("matrix", None)
+
     def apply(self, columns: FloatArray, *, n_threads: int = 1) -> FloatArray:
         """Return columnsᵀΩ for whole columns of the kernel, an array of shape (n, m)."""
         del n_threads  # the product with explicit rows is BLAS's

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import check_random_state
 
+from sketchmeans.checks import check_count
 from sketchmeans.engine import Crew, Pass, count_threads
 from sketchmeans.engine.passes import sum_of_squares
 from sketchmeans.operators import audited_rows
@@ -54,10 +57,8 @@ class ColumnStream:
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        if n_samples < 1:
-            raise ValueError(f"n_samples={n_samples}: a stream needs at least one sample.")
-        if width < 1:
-            raise ValueError(f"width={width}: a sketch needs at least one column.")
+        check_count("n_samples", n_samples)
+        check_count("width", width)
         if sketch != "auto" and sketch not in SKETCHES:
             known = ", ".join(repr(name) for name in ["auto", *SKETCHES])
             raise ValueError(f"sketch={sketch!r} is not known. Known sketches: {known}.")
@@ -93,7 +94,8 @@ class ColumnStream:
         block : array of shape (n_samples, m)
             Whole columns.
         """
-        block = np.asarray(block)
+        block = block.toarray() if sparse.issparse(block) else np.asarray(block)
+        start = operator.index(start)
         n = self.n_samples
         if block.ndim != 2 or block.shape[0] != n:
             raise ValueError(
@@ -121,6 +123,13 @@ class ColumnStream:
             raise ValueError(
                 f"K[{start + worst}, {start + worst}] = {diagonal[worst]:g} is negative: a kernel "
                 "matrix has a non-negative diagonal."
+            )
+        square = block[columns]
+        tolerance = 1e-3 if block.dtype == np.float32 else 1e-6
+        if np.abs(square - square.T).max() > tolerance * np.abs(square).max():
+            raise ValueError(
+                f"the columns {start}:{stop} of the kernel are not symmetric among themselves: "
+                "push columns of a symmetric matrix."
             )
         with Crew(1):  # BLAS on one thread: the same bits everywhere
             self._W[columns] = self.sketch.apply(block, n_threads=self.n_threads)

@@ -42,7 +42,7 @@ from sketchmeans.engine.passes import (
     symmetric_pass,
 )
 from sketchmeans.engine.schedule import grid, tile_rows, tournament
-from sketchmeans.engine.threads import Crew, count_threads
+from sketchmeans.engine.threads import Crew, count_threads, thread_controller
 
 __all__ = [
     "Crew",
@@ -54,6 +54,7 @@ __all__ = [
     "panel_pass",
     "rectangular_product",
     "symmetric_pass",
+    "thread_controller",
     "tile_rows",
     "tournament",
 ]

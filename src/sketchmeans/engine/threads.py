@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -42,6 +43,41 @@ def _in_dask_worker() -> bool:
     return True
 
 
+class _OneBlasThread:
+    """Holds BLAS to one thread while anybody asks for it.
+
+    The limit is one setting of the process. Fits that run side by side overlap in any order, so
+    the first to come sets it and the last to go restores it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._holders = 0
+        self._limit: Any = None
+
+    def hold(self) -> None:
+        with self._lock:
+            self._holders += 1
+            if self._holders == 1:
+                self._limit = thread_controller().limit(limits=1, user_api="blas")
+                self._limit.__enter__()
+
+    def release(self) -> None:
+        with self._lock:
+            self._holders -= 1
+            if self._holders == 0:
+                self._limit.__exit__(None, None, None)
+
+
+_BLAS = _OneBlasThread()
+
+
+@cache
+def thread_controller() -> ThreadpoolController:
+    """Return the one controller of the process: looking for the libraries takes milliseconds."""
+    return ThreadpoolController()
+
+
 class Crew:
     """A few threads that take tasks from one list, with BLAS held to one thread each.
 
@@ -54,8 +90,7 @@ class Crew:
         self._pool: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> Crew:
-        self._limit = ThreadpoolController().limit(limits=1, user_api="blas")
-        self._limit.__enter__()
+        _BLAS.hold()
         if self.n_threads > 1:
             self._pool = ThreadPoolExecutor(self.n_threads, thread_name_prefix="sketchmeans")
         return self
@@ -69,7 +104,7 @@ class Crew:
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None
-        self._limit.__exit__(kind, error, trace)
+        _BLAS.release()
 
     def each(self, work: Callable[[Task], Any], tasks: Iterable[Task]) -> None:
         """Call ``work`` on every task; in order on one thread, side by side on several."""

@@ -28,14 +28,18 @@ class _Factor:
         self.F = np.zeros((operator.shape[0], columns))
         self.pivots: list[int] = []
         self.negative = float(-self.diagonal[self.diagonal < 0].sum())
+        """What of the diagonal was seen below zero: evidence that K is indefinite."""
 
     @property
     def count(self) -> int:
         return len(self.pivots)
 
-    @property
-    def full(self) -> bool:
-        return self.count == self.F.shape[1]
+    def wants_more(self, tolerance: float) -> bool:
+        """Whether columns are missing, trace is left, and K has not shown to be indefinite."""
+        if self.count == self.F.shape[1] or self.negative > 0:
+            return False
+        left = float(self.left.sum())
+        return left > tolerance * self.trace and float(self.left.max()) > self.floor
 
     def add(self, pivots: list[int]) -> None:
         """Eliminate these samples: n kernel entries each."""
@@ -68,7 +72,8 @@ class _Factor:
         if operator.root_weights is not None:
             dual = dual * operator.root_weights[pivots, None]
         n = operator.shape[0]
-        negative_mass = self.negative / max(float(np.abs(self.diagonal).sum()), 1e-300)
+        positive = float(np.maximum(self.diagonal, 0.0).sum())
+        negative_mass = self.negative / max(self.negative + positive, 1e-300)
         if negative_mass > 0:
             warn_indefinite(negative_mass, "as far as its pivots were positive")
         return LowRank(
@@ -103,11 +108,8 @@ def greedy_cholesky(
     random. Kernel entries: n a column and the diagonal. Memory: n × columns numbers.
     """
     factor = _Factor(operator, min(columns, operator.shape[0]), n_threads)
-    while not factor.full and factor.left.sum() > tolerance * factor.trace:
-        pivot = int(factor.left.argmax())
-        if factor.left[pivot] <= factor.floor:
-            break
-        factor.add([pivot])
+    while factor.wants_more(tolerance):
+        factor.add([int(factor.left.argmax())])
     return factor.finish(rank)
 
 
@@ -132,11 +134,9 @@ def rp_cholesky(
     """
     random = np.random.default_rng(seed)
     factor = _Factor(operator, min(columns, operator.shape[0]), n_threads)
-    while not factor.full and factor.left.sum() > tolerance * factor.trace:
-        total = float(factor.left.sum())
-        if total <= 0 or factor.left.max() <= factor.floor:
-            break
-        proposed = random.choice(len(factor.left), block, p=factor.left / total)
+    while factor.wants_more(tolerance):
+        p = factor.left / factor.left.sum()
+        proposed = random.choice(len(p), block, p=p)
         accepted = _accept(factor, proposed, random)[: factor.F.shape[1] - factor.count]
         if accepted:
             factor.add(accepted)

@@ -59,8 +59,8 @@ def nystrom(
     random = np.random.default_rng(seed)
     n = operator.shape[0]
     columns = min(columns, n)
-    diagonal = None if operator.is_psd is None else operator.diagonal()
-    entries = 0 if diagonal is None else n
+    diagonal = operator.diagonal()
+    entries = n
     passes = 0
     if sampling == "kmeans":
         landmarks, C, A = _kmeans_landmarks(operator, columns, seed, n_threads)
@@ -70,7 +70,6 @@ def nystrom(
         if sampling == "uniform":
             indices = np.sort(random.choice(n, columns, replace=False))
         elif sampling == "diagonal":
-            diagonal = operator.diagonal() if diagonal is None else diagonal
             indices = _weighted_choice(random, np.maximum(diagonal, 0.0), columns)
         elif sampling == "column-norm":
             squares, spent = _column_norms(operator, n_threads)
@@ -85,8 +84,6 @@ def nystrom(
         A = C[indices]
         landmarks = operator.landmarks(indices)
         scale = None if operator.root_weights is None else operator.root_weights[indices]
-    if diagonal is None:
-        diagonal = operator.diagonal()
     return from_landmarks(
         C,
         A,
@@ -97,6 +94,7 @@ def nystrom(
         scale=scale,
         entries=entries,
         passes=passes,
+        is_psd=operator.is_psd,
     )
 
 
@@ -113,6 +111,7 @@ def from_landmarks(
     passes: int = 0,
     inner_rank: int | None = None,
     seed: int = 0,
+    is_psd: bool | None = None,
 ) -> LowRank:
     """Recover K ≈ C A⁺ Cᵀ; C is overwritten.
 
@@ -131,7 +130,8 @@ def from_landmarks(
     """
     eta = noise_level(np.dtype(np.float64), 0.0)
     with Crew(1):
-        core = Core(np.eye(len(A)), A, eta)
+        core = Core(np.eye(len(A)), A, eta, is_psd)
+        eta = core.eta
         if core.negative_mass > 0:
             warn_indefinite(core.negative_mass, "from the positive part of the landmarks' kernel")
         if inner_rank is not None:
@@ -271,7 +271,7 @@ def _ridge_scores(
     ridge = max(float(tail.sum()) / max(count // 2, 1), EPS * float(np.abs(values).max()))
     projected = C @ V
     held = np.square(projected) @ (1.0 / (np.maximum(values, 0) + ridge))
-    return np.maximum(diagonal - held, EPS * diagonal) / ridge
+    return np.maximum(diagonal - held, 0.0) / ridge
 
 
 def _kmeans_landmarks(

@@ -24,6 +24,8 @@ Basis = Literal["svd", "qr"]
 EPS = float(np.finfo(np.float64).eps)
 CUT = 10.0
 """Core eigenvalues below CUT·η·λ_max are noise; a negative one beyond that is not."""
+NOISE = 1e-4
+"""… unless it is smaller than this part of the largest: then η was too small for this K."""
 
 
 def one_pass(
@@ -80,12 +82,13 @@ def one_pass(
         passes += 1
         entries += result.entries
         audit_entries += checked
-        if passes == n_passes or not result.sum_of_squares:  # K = 0 has nothing to improve
+        if passes == n_passes or not result.W.any():  # K = 0 has nothing to improve
             break
         with Crew(1):
             right = _orthonormalise(result.W, eta).astype(operator.dtype, copy=False)
+        sketch.release()
         del result, Omega  # before the next pass allocates its own
-    diagonal = result.diagonal if operator.is_psd is None else operator.diagonal()
+    diagonal = operator.diagonal() if operator.cheap_diagonal else result.diagonal
     return recover(
         result,
         Omega,
@@ -99,6 +102,7 @@ def one_pass(
         audit_entries=audit_entries,
         pass_seconds=pass_seconds,
         scale=operator.root_weights,
+        is_psd=operator.is_psd,
     )
 
 
@@ -121,6 +125,7 @@ def recover(
     audit_entries: int = 0,
     pass_seconds: float = 0.0,
     scale: FloatArray | None = None,
+    is_psd: bool | None = None,
 ) -> LowRank:
     """Recover K ≈ FFᵀ from W = KΩ and Ω alone; ``result.W`` is overwritten.
 
@@ -133,7 +138,8 @@ def recover(
     """
     W = result.W
     with Crew(1):
-        core = Core(gram(Omega, Omega), gram(Omega, W), eta)
+        core = Core(gram(Omega, Omega), gram(Omega, W), eta, is_psd)
+        eta = core.eta
         if core.negative_mass > 0:
             warn_indefinite(core.negative_mass, 'by the form truncation="early"')
         early = None
@@ -178,9 +184,17 @@ class Core:
         ΩᵀW.
     eta : float
         Relative error of W.
+    is_psd : bool or None
+        Whether K is known to be positive semidefinite.
     """
 
-    def __init__(self, squared: FloatArray, sketched: FloatArray, eta: float) -> None:
+    def __init__(
+        self,
+        squared: FloatArray,
+        sketched: FloatArray,
+        eta: float,
+        is_psd: bool | None = None,
+    ) -> None:
         self.eta = eta
         # NOTE: the paper takes Ω as it comes; dividing out its Gram matrix makes the cut-off
         # below independent of Ω's scale, and a rank-deficient Ω harmless.
@@ -190,9 +204,16 @@ class Core:
         core = self.whiten.T @ sketched @ self.whiten
         self.values, self.vectors = np.linalg.eigh((core + core.T) / 2)
         self.size = float(np.abs(self.values).max(initial=0.0))
-        negative = self.values[self.values < -CUT * eta * self.size]
         self.negative_mass = 0.0
-        if len(negative):
+        worst = float(-self.values.min(initial=0.0))
+        if worst <= CUT * eta * self.size:
+            return
+        if is_psd or worst < NOISE * self.size:
+            # K was rounded more coarsely than η knew: a matrix printed with six digits, float32
+            # entries in a float64 array. Its negative eigenvalues measure that rounding.
+            self.eta = worst / self.size
+        else:
+            negative = self.values[self.values < -CUT * eta * self.size]
             self.negative_mass = float(-negative.sum() / np.abs(self.values).sum())
 
     def late_map(self, W: FloatArray) -> FloatArray:

@@ -94,6 +94,13 @@ class LowRank:
 
     def rank_for(self, fraction: float) -> int | None:
         """Return the least rank that holds this fraction of the trace; None if none does."""
+        if self.trace < 0:
+            raise ValueError(
+                f"rank={fraction} asks for a share of the trace, and the trace of this kernel is "
+                f"{self.trace:g}. Give rank as a number."
+            )
+        if not len(self.eigenvalues):
+            return 0  # K = 0
         held = np.cumsum(self.eigenvalues)
-        enough = np.flatnonzero(held >= fraction * self.trace)
+        enough = np.flatnonzero(held >= (fraction - 10 * self.eta) * self.trace)
         return int(enough[0]) + 1 if len(enough) else None
