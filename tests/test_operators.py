@@ -127,7 +127,7 @@ class Recorder:
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])
-@pytest.mark.parametrize("width", [10, 300])
+@pytest.mark.parametrize("width", [10, 400])
 def test_a_memory_map_is_read_once_per_pass_and_in_order(tmp_path, n_threads, width):
     n = 6000
     random = np.random.default_rng(0)

@@ -105,7 +105,7 @@ def plan(
         kept = sketch + embedding + dual  # the factor stays until the labels are certified
         stages = [passing, recovering]
         if n_clusters is not None:
-            stages.append(kept + starts * (embedding + n * 64))
+            stages.append(kept + starts * (embedding + n * 128))
             if n_refine:
                 members = 1 if operator.root_weights is None else 2 * 8
                 columns = n * (n_clusters + 1) * 8 + n * n_clusters * members + n * 80
