@@ -19,11 +19,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from oracles import EXAMPLES, dense_kernel, objective
-from sketchmeans import KernelEmbedding, KernelKMeans
+from sketchmeans import FullKernelKMeans, KernelEmbedding, KernelKMeans
 from sketchmeans.kernels import make_kernel
 from sketchmeans.operators import DataOperator
 
-ESTIMATORS = [KernelEmbedding(), KernelKMeans()]
+ESTIMATORS = [KernelEmbedding(), KernelKMeans(), FullKernelKMeans()]
 REASON = (
     "as for scikit-learn's KMeans: the random start, and here the sketch, differ when samples are "
     "repeated instead of weighted"

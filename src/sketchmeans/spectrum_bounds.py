@@ -85,7 +85,7 @@ def leading_sum_bound(theta: FloatArray, k: int, t: float, f2: float, m: int) ->
     # squares() is convex in the leading sum. Start from its minimiser, found by ternary search;
     # from there it rises to the right, and the last point at most f² is the bound.
     left, right = low, high
-    for _ in range(200):
+    for _ in range(80):  # (2/3)^80 is below rounding
         one, two = left + (right - left) / 3, right - (right - left) / 3
         if squares(one) <= squares(two):
             right = two
@@ -94,7 +94,7 @@ def leading_sum_bound(theta: FloatArray, k: int, t: float, f2: float, m: int) ->
     left, right = (left + right) / 2, high
     if squares(left) > f2:  # only rounding can do this; the trace bound holds all the same
         return high
-    for _ in range(200):
+    for _ in range(60):
         middle = (left + right) / 2
         if squares(middle) <= f2:
             left = middle

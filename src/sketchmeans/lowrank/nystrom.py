@@ -223,7 +223,7 @@ def _column_norms(operator: KernelOperator, n_threads: int) -> tuple[FloatArray,
     n = operator.shape[0]
     squares = np.zeros(n)
     entries = 0
-    side = 256
+    side = max(1, min(256, (1 << 22) // n))  # at most 32 MB of columns at a time
     for start in range(0, n, side):
         rows = slice(start, min(start + side, n))
         T = operator.columns(np.arange(rows.start, rows.stop), n_threads=n_threads)
