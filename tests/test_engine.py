@@ -40,7 +40,7 @@ def test_the_grid_covers_all_rows_and_depends_on_n_alone(n):
     assert blocks[0].start == 0
     assert all(one.stop == two.start for one, two in itertools.pairwise(blocks))
     assert blocks[-1].stop == n
-    assert len(blocks) >= 32 or tile_rows(n) == 64
+    assert len(blocks) >= 8 or tile_rows(n) == 64
 
 
 @pytest.mark.parametrize("n", [1, 2, 64, 65, 200, 1000])

@@ -11,6 +11,7 @@ from sklearn.kernel_approximation import Nystroem
 
 from oracles import EXAMPLES, dense_kernel, lloyd, objective
 from sketchmeans import FullKernelKMeans, KernelEmbedding, KernelKMeans
+from sketchmeans.callables import CallableOperator
 from sketchmeans.features import FeatureMapOperator
 from sketchmeans.kernels import Gaussian, Linear, Polynomial, Sigmoid
 from sketchmeans.lowrank import (
@@ -26,7 +27,7 @@ from sketchmeans.lowrank import (
     rp_cholesky,
 )
 from sketchmeans.lowrank.nystrom import from_landmarks
-from sketchmeans.operators import CallableOperator, DataOperator
+from sketchmeans.operators import DataOperator
 from sketchmeans.precomputed import PrecomputedOperator
 
 SKETCHED = [(name, sketch) for name, m in METHODS.items() for sketch in (m.sketches or ("auto",))]

@@ -30,13 +30,13 @@ def prefers_features(n_samples: int, n_features: int, kernel: Kernel) -> bool:
     """Whether the feature map is the cheaper way to a pass.
 
     Φ(ΦᵀΩ) and ΦᵀΦ take about n·D·(D + 4·width) operations for D features, tiles about
-    n²/2·(2p + 4·width + 20). The rule is that ratio for p and width of some tens, with a margin
-    of two: ``python -m benchmarks.feature_switch`` measures it.
+    n²/2·(2p + 4·width + 20). The rule compares the two for a width of some tens, with a margin of
+    two: ``python -m benchmarks.feature_switch`` measures it.
     """
     features = n_monomials(n_features, kernel)
     if features is None or features > MAX_FEATURES:
         return False
-    return features * (features + 100) <= 25 * n_samples
+    return 2 * features * (features + 100) <= n_samples * (n_features + 60)
 
 
 class Monomials:

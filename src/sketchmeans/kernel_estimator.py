@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchmeans.bandwidth import resolve_gamma
+from sketchmeans.callables import CallableOperator
 from sketchmeans.checks import (
     check_choice,
     check_kernel_options,
@@ -23,7 +24,7 @@ from sketchmeans.engine import count_threads
 from sketchmeans.features import FeatureMapOperator, prefers_features
 from sketchmeans.kernels import FloatArray, kernel_class, make_kernel
 from sketchmeans.memory import parse_bytes
-from sketchmeans.operators import CallableOperator, DataOperator, KernelOperator
+from sketchmeans.operators import DataOperator, KernelOperator
 from sketchmeans.precision import tile_dtype
 from sketchmeans.precomputed import GivenRows, PrecomputedOperator
 from sketchmeans.progress import CallbackSupportMixin

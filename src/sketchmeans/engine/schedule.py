@@ -8,13 +8,13 @@ from collections.abc import Iterator
 def tile_rows(n: int) -> int:
     """Return the side of a tile for n samples: a function of n alone, for it decides the bits.
 
-    Below 16,384 samples the tiles get smaller, so that there are 32 row blocks and a round can
-    occupy 16 threads. Above, 512 rows: a tile of 256 rows is a tenth faster on one thread, but its
-    NumPy calls are so short that two threads spend a third of their time handing each other the
-    interpreter's lock (``python -m benchmarks.tile_parts``).
+    Large tiles are faster on any number of threads: a tile is a dozen NumPy calls, and below 256
+    rows they are so short that threads spend their time handing each other the interpreter's lock
+    (``python -m benchmarks.tile_parts``). Small ones give many threads something to do; below
+    16,384 samples the sides are a compromise, with 8 to 64 row blocks.
     """
-    for side in (512, 256, 128):
-        if n >= 32 * side:
+    for side, least in ((512, 16_384), (256, 4096), (128, 1024)):
+        if n >= least:
             return side
     return 64
 

@@ -8,12 +8,13 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.utils.extmath import randomized_svd
 
+from sketchmeans.callables import CallableOperator
 from sketchmeans.engine import Crew
 from sketchmeans.kernels import FloatArray
 from sketchmeans.lowrank.blocks import apply_in_place, orthogonal_columns
 from sketchmeans.lowrank.one_pass import CUT, EPS, Core, Truncation, noise_level
 from sketchmeans.lowrank.result import LowRank, warn_indefinite
-from sketchmeans.operators import CallableOperator, DataOperator, KernelOperator, NewPoints
+from sketchmeans.operators import DataOperator, KernelOperator, NewPoints
 
 Sampling = Literal["uniform", "diagonal", "column-norm", "leverage", "kmeans"]
 SAMPLINGS: tuple[Sampling, ...] = ("uniform", "diagonal", "column-norm", "leverage", "kmeans")
