@@ -92,8 +92,10 @@ def leading_sum_bound(theta: FloatArray, k: int, t: float, f2: float, m: int) ->
         else:
             left = one
     left, right = (left + right) / 2, high
-    if squares(left) > f2:  # only rounding can do this; the trace bound holds all the same
+    least = squares(left)
+    if least > f2 * (1 + 1e-9):  # the constraints contradict; the trace bound holds all the same
         return high
+    f2 = max(f2, least)  # a single point may be feasible, and rounding must not miss it
     for _ in range(60):
         middle = (left + right) / 2
         if squares(middle) <= f2:
