@@ -135,7 +135,9 @@ def compare(
                 tracemalloc.stop()
                 if n_seeds > 1:
                     seconds = np.nan  # tracing slows a fit; the others are timed
-            operator, _ = model._make_operator(
+            if model.gamma_ is not None:
+                options["gamma"] = chosen["gamma"] = model.gamma_  # one kernel for the whole table
+            operator, _ = model.set_params(**chosen)._make_operator(
                 model._check_data(X, reset=False, given_rows=model.kernel == "precomputed"),
                 None,
                 int(seed),
