@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from threadpoolctl import threadpool_limits
 
 from sketchmeans import KernelEmbedding, KernelKMeans
 from sketchmeans.features import FeatureMapOperator
@@ -57,7 +58,7 @@ def test_more_passes_and_refinement_have_the_same_bits_too(options, dtype):
         assert model.inertia_ == models[0].inertia_
 
 
-@pytest.mark.parametrize("width", [10, 300])
+@pytest.mark.parametrize("width", [10, 330])
 def test_precomputed_kernels_and_feature_maps_have_the_same_bits_too(width):
     X = data(3001, np.float64, np.asarray)
     K = (X @ X.T + 1) ** 2
@@ -87,6 +88,30 @@ def test_a_memory_limit_changes_no_bit():
         assert (model.stats_["n_threads"] < 4) == (spare > 0)
         np.testing.assert_array_equal(model.embedding_, free.embedding_)
         np.testing.assert_array_equal(model.labels_, free.labels_)
+
+
+def test_nothing_depends_on_the_threads_that_blas_has_outside():
+    X = np.random.default_rng(0).normal(size=(20_000, 20)).astype(np.float32)
+    X[:9000] += 1
+    seen = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="blas"):
+            model = KernelKMeans(8, n_refine=1, n_init=2, random_state=0).fit(X)
+            plain = KernelKMeans(8, n_init=2, random_state=0).fit(X)
+            seen.append(
+                [
+                    plain.certificate_,
+                    plain.inertia_,
+                    plain.stats_["eta"],
+                    plain.score(X[:3000]),
+                    model.certificate_,
+                    model.inertia_,
+                    model.score(X[:3000]),
+                    model.labels_.tobytes(),
+                    model.embedding_.tobytes(),
+                ]
+            )
+    assert seen[0] == seen[1]
 
 
 def test_the_seed_alone_decides():

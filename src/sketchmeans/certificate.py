@@ -232,7 +232,32 @@ def certify(
     seed, n_threads
         Of the pass.
     """
-    labels = np.asarray(labels)
+    with Crew(1):
+        return _certify(
+            operator,
+            np.asarray(labels),
+            approximation,
+            n_clusters,
+            exact,
+            failure_probability,
+            objective_at_most,
+            seed,
+            n_threads,
+        )
+
+
+def _certify(
+    operator: KernelOperator | None,
+    labels: FloatArray,
+    approximation: LowRank,
+    n_clusters: int | None,
+    exact: bool,
+    failure_probability: float | None,
+    objective_at_most: float,
+    seed: int,
+    n_threads: int,
+) -> Certificate:
+    """Do what ``certify`` says, with BLAS held to one thread."""
     n = len(approximation.factor)
     if labels.shape != (n,) or labels.dtype.kind not in "iu" or (n and labels.min() < 0):
         raise ValueError(

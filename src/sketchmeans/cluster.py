@@ -146,7 +146,7 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
         sample_weight : array of shape (n_samples,), optional
             Weights of the samples in the objective.
         """
-        with self._unless_refused(), FitProgress(self, 6) as progress:
+        with self._fitting(), FitProgress(self, 6) as progress:
             if isinstance(X, ColumnStream) and self.n_refine:
                 raise ValueError(
                     f"n_refine={self.n_refine} needs more passes over the kernel, and a "
@@ -223,7 +223,8 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
         for rows in row_blocks(len(Y)):
             centers = self.cluster_centers_[self.labels_[rows]].astype(np.float64)
             squares = np.square(Y[rows] - centers).sum(axis=1)
-            total += float(squares.sum() if weights is None else squares @ weights[rows])
+            with Crew(1):
+                total += float(squares.sum() if weights is None else squares @ weights[rows])
         return total
 
     def _refine(self, embedded: Embedded, labels: FloatArray, tick: Tick) -> Refined:
@@ -309,10 +310,12 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
         -------
         array of shape (n_points,)
         """
-        return self._assign(X, measure=False)[0]
+        with Crew(1):
+            return self._assign(X, measure=False)[0]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the objective of X: of the training data, −inertia_."""
-        labels, squares = self._assign(X, measure=True)
+        with Crew(1):
+            labels, squares = self._assign(X, measure=True)
         weights = check_weights(sample_weight, len(labels))
         return -float(squares.sum() if weights is None else squares @ weights)

@@ -131,7 +131,7 @@ class KernelEmbedding(SketchedEstimator):
         sample_weight : array of shape (n_samples,), optional
             The embedding favours samples of large weight.
         """
-        with self._unless_refused(), FitProgress(self, 4) as progress:
+        with self._fitting(), FitProgress(self, 4) as progress:
             embedded = self._embed(X, sample_weight, progress, n_clusters=None)
         self._publish(embedded, progress.seconds)
         return self

@@ -133,7 +133,7 @@ verbose
             Weights of the samples in the objective.
         """
         with (
-            self._unless_refused(),
+            self._fitting(),
             FitProgress(self, self.n_init + 2 if isinstance(self.n_init, int) else 3) as progress,
         ):
             with progress.stage("prepare"):

@@ -20,7 +20,7 @@ from sketchmeans.checks import (
     check_precomputed,
     describe_text,
 )
-from sketchmeans.engine import count_threads
+from sketchmeans.engine import Crew, count_threads
 from sketchmeans.features import FeatureMapOperator, prefers_features
 from sketchmeans.kernels import FloatArray, kernel_class, make_kernel
 from sketchmeans.memory import parse_bytes
@@ -40,12 +40,16 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         return tags
 
     @contextmanager
-    def _unless_refused(self) -> Iterator[None]:
-        """Keep what a former fit knew of its data if this one fails."""
+    def _fitting(self) -> Iterator[None]:
+        """Hold BLAS to one thread for a whole fit, and keep a former fit's data if this one fails.
+
+        Any sum that BLAS splits among threads has bits that depend on their number.
+        """
         names = ("n_features_in_", "feature_names_in_")
         before = {name: getattr(self, name) for name in names if hasattr(self, name)}
         try:
-            yield
+            with Crew(1):
+                yield
         except BaseException:
             for name in names:
                 self.__dict__.pop(name, None)

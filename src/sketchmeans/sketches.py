@@ -19,7 +19,7 @@ from sketchmeans.kernels import FloatArray
 CHUNK = 1024
 """Rows of Ω drawn from one generator; fixed, for it decides the numbers."""
 
-FWHT_MIN_WIDTH = {4: 384, 8: 256}
+FWHT_MIN_WIDTH = {4: 384, 8: 320}
 """Width from which the fast transform beats the product with explicit rows, by bytes a number.
 
 Measured with ``python -m benchmarks.hadamard_switch``; docs/benchmarks.md keeps its table.

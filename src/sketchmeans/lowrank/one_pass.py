@@ -77,7 +77,8 @@ def one_pass(
         result = operator.multiply(right, n_threads=n_threads, progress=report, pack=pack)
         pass_seconds += time.perf_counter() - start
         Omega = right.matrix if isinstance(right, Sketch) else right
-        error, checked = operator.relative_error(Omega, result, sketch.seed)
+        with Crew(1):
+            error, checked = operator.relative_error(Omega, result, sketch.seed)
         eta = noise_level(operator.dtype, max(error, result.audit))
         passes += 1
         entries += result.entries
