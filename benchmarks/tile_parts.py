@@ -21,7 +21,7 @@ from sketchmeans.sketches import HadamardSketch
 
 FEATURES, WIDTH = 20, 12
 SIZES = (2000, 6000, 16_384)
-SIDES = (64, 128, 256, 512)
+SIDES = (64, 128, 256, 512, 640, 768)
 WIDTHS = (13, 25, 37, 61)
 PRECISIONS = ("float32", "float64")
 CALLS = 40

@@ -19,6 +19,7 @@ from sketchmeans.engine import (
     tournament,
 )
 from sketchmeans.engine.passes import thin_product
+from sketchmeans.engine.schedule import Turns
 from sketchmeans.kernels import Gaussian
 from sketchmeans.operators import DataOperator
 from sketchmeans.sketches import RademacherSketch
@@ -32,6 +33,43 @@ def test_every_pair_of_blocks_meets_once_and_no_block_twice_in_a_round(n_blocks)
         assert len(players) == len(set(players))
         met += pairs
     assert sorted(met) == [(i, j) for i in range(n_blocks) for j in range(i, n_blocks)]
+
+
+@pytest.mark.parametrize("n_blocks", [1, 2, 7, 12])
+@pytest.mark.parametrize("n_threads", [2, 5])
+def test_every_block_plays_its_rounds_in_order_on_any_number_of_threads(n_blocks, n_threads):
+    turns = Turns(n_blocks)
+    played = [[] for _ in range(n_blocks)]
+    random = np.random.default_rng(n_blocks)
+    tasks = [
+        (round_, pair, random.uniform(0, 2e-3))
+        for round_, pairs in enumerate(tournament(n_blocks))
+        for pair in pairs
+    ]
+
+    def play(task):
+        round_, pair, seconds = task
+        with turns.taken(round_, pair):
+            started = [len(played[block]) for block in pair]
+            time.sleep(seconds)
+            assert [len(played[block]) for block in pair] == started, "another tile came between"
+            for block in set(pair):
+                played[block].append(round_)
+
+    with Crew(n_threads) as crew:
+        crew.each(play, tasks)
+    assert played == [list(range(n_blocks))] * n_blocks
+
+
+def test_a_tile_that_fails_holds_up_nobody():
+    def tile(rows, columns, out):
+        if rows.start == 0:
+            raise RuntimeError("the first rows")
+        return out
+
+    side = RightHandSide(np.ones((1000, 1)), None, np.dtype(np.float64))
+    with Crew(4) as crew, pytest.raises(RuntimeError, match="the first rows"):
+        symmetric_pass(tile, side, crew=crew)
 
 
 @pytest.mark.parametrize("n", [1, 63, 64, 65, 4095, 4096, 8191, 16384, 100_000])

@@ -168,12 +168,11 @@ class KernelOperator(ABC):
         progress : callable, optional
             Called with (tiles done, tiles in all).
         pack : bool
-            Allow a prepared copy of the data where it is smaller than W; does not change the
-            result.
+            Allow prepared copies of Ω, and of the data where they take no more than twice W;
+            does not change the result.
         """
-        del pack
         matrix = right.matrix if isinstance(right, Sketch) else right
-        side = RightHandSide(matrix, self.root_weights, self.dtype)
+        side = RightHandSide(matrix, self.root_weights, self.dtype, pack=pack)
         with Crew(n_threads) as crew:
             return symmetric_pass(self.tile, side, crew=crew, progress=progress)
 
@@ -191,11 +190,11 @@ class KernelOperator(ABC):
 
     def scratch_bytes(self, width: int, n_threads: int, *, pack: bool) -> int:
         """Return what ``multiply`` allocates beside W and Ω."""
-        del pack
         side = tile_rows(self.shape[0])
         tile = side * side + 4 * side * (width + 1)
         own = tile * self.dtype.itemsize + side * (width + 1) * 8
-        return n_threads * (own + THREAD_BYTES)
+        packed = self.shape[0] * (width + 1) * self.dtype.itemsize if pack else 0
+        return n_threads * (own + THREAD_BYTES) + packed
 
 
 class DataOperator(KernelOperator):
@@ -223,6 +222,8 @@ class DataOperator(KernelOperator):
             self._center = robust_center(X)
         self.points = self._prepare(X)
         self._folds = abs(kernel.scale) * max(1.0, self.points.largest_norm) < _LARGEST_FOLDED
+        rounding = abs(kernel.scale) * float(np.finfo(self.dtype).eps)
+        self._far_out = _SHOWING / max(rounding, 1e-300)  # a ‖x‖² from which rounding would show
 
     @property
     def data(self) -> Any:
@@ -232,8 +233,7 @@ class DataOperator(KernelOperator):
     def _block(self, ours: Points, rows: slice, columns: slice, out: FloatArray) -> FloatArray:
         """Return the kernel of rows of ``ours`` with rows of the samples."""
         scale = self.kernel.scale
-        limit = _SHOWING / max(abs(scale) * float(np.finfo(self.dtype).eps), 1e-300)
-        if ours.reaches(rows, limit) and self.points.reaches(columns, limit):
+        if ours.reaches(rows, self._far_out) and self.points.reaches(columns, self._far_out):
             # Both blocks hold points so far out that rounding would show in their distances:
             # these come from differences. A few outliers cost a few tiles.
             return self.kernel.of(ours.by_differences(rows, self.points, columns))
@@ -270,15 +270,15 @@ class DataOperator(KernelOperator):
     ) -> Pass:
         """Return K Ω and what else one pass gives; see ``KernelOperator.multiply``."""
         if pack and self._worth_packing(width_of(right)):
-            self.points.pack()
+            self.points.pack(self.kernel.scale if self._folds else 1.0)
         try:
-            return super().multiply(right, n_threads=n_threads, progress=progress)
+            return super().multiply(right, n_threads=n_threads, progress=progress, pack=pack)
         finally:
             self.points.unpack()
 
     def _worth_packing(self, width: int) -> bool:
-        """Whether a prepared copy of the data is no larger than W."""
-        return 0 < self.points.packed_bytes <= self.shape[0] * (width + 1) * 8
+        """Whether prepared copies of the data take no more than twice W."""
+        return 0 < self.points.packed_bytes <= 2 * self.shape[0] * (width + 1) * 8
 
     def scratch_bytes(self, width: int, n_threads: int, *, pack: bool) -> int:
         """Return what ``multiply`` allocates beside W and Ω."""

@@ -84,6 +84,8 @@ class Points:
         self.n_samples, self.n_features = X.shape
         self._scale: FloatArray | None = None
         self._panels: FloatArray | None = None
+        self._scaled_panels: FloatArray | None = None
+        self._packed_scale = 1.0
         self._norms: FloatArray | None = None  # in tile precision, for squared distances
         self.largest_norm = 0.0
         """The largest ‖x‖² that squared distances are made from; 0 for other statistics."""
@@ -149,20 +151,38 @@ class Points:
         """What ``pack`` would allocate; 0 where it has nothing to gain."""
         if self.is_sparse or self.statistic is not Statistic.SQUARED_DISTANCE:
             return 0
-        return self.n_samples * (self.n_features + 2) * self.dtype.itemsize
+        return 2 * self.n_samples * (self.n_features + 2) * self.dtype.itemsize
 
-    def pack(self) -> None:
-        """Make all panels once instead of once a tile."""
+    def pack(self, scale: float = 1.0) -> None:
+        """Make all panels, left ones for this scale, once instead of once a tile.
+
+        NOTE: the time is not in the copying but in the calls. Between two calls of NumPy a thread
+        needs the interpreter's lock, and with two threads each hand-over costs microseconds
+        (``python -m benchmarks.tile_parts``).
+        """
         if not self.packed_bytes or self._panels is not None:
             return
         panels = np.empty((self.n_samples, self.n_features + 2), self.dtype)
+        scaled = np.empty_like(panels)
         for rows in data_blocks(self.X):
             panels[rows] = self.panel(rows)
-        self._panels = panels
+            scaled[rows] = self.scaled_panel(rows, scale)
+        self._panels, self._scaled_panels, self._packed_scale = panels, scaled, scale
 
     def unpack(self) -> None:
         """Drop what ``pack`` made."""
-        self._panels = None
+        self._panels = self._scaled_panels = None
+
+    def scaled_panel(self, rows: slice, scale: float) -> FloatArray:
+        """Return scale · [−2x, ‖x‖², 1]: times ``panel`` of others, scale · squared distances."""
+        if self._scaled_panels is not None and scale == self._packed_scale:
+            return self._scaled_panels[rows]
+        panel = self.panel(rows)
+        left = np.empty_like(panel)
+        np.multiply(panel[:, :-2], -2 * scale, out=left[:, :-2])
+        np.multiply(panel[:, -1], scale, out=left[:, -2])
+        left[:, -1] = scale
+        return left
 
     def block(
         self,
@@ -203,11 +223,7 @@ class Points:
                 block += others._norms[None, columns]
             block *= scale
         elif self.statistic is Statistic.SQUARED_DISTANCE:
-            panel = self.panel(rows)
-            left = np.empty_like(panel)  # scale · [−2x, ‖x‖², 1]
-            np.multiply(panel[:, :-2], -2 * scale, out=left[:, :-2])
-            np.multiply(panel[:, -1], scale, out=left[:, -2])
-            left[:, -1] = scale
+            left = self.scaled_panel(rows, scale)
             block = np.matmul(left, others.panel(columns).T, out=out)
         else:
             left = self.rows(rows)

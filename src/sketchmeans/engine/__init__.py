@@ -15,9 +15,9 @@ One pass visits every pair of samples once and keeps only W::
 
 **The order.** ``schedule.tournament`` pairs the blocks as in a round-robin tournament. Within a
 round no block of W is touched twice: threads need no locks and no copies of W of their own, so
-memory stays at n × width. Between rounds there is a barrier, so every block of W is summed in the
-same order whatever the number of threads. The grid depends on n alone. Hence the same bits for
-any number of threads and any memory limit.
+memory stays at n × width. A tile waits until both of its blocks have played the rounds before, so
+every block of W is summed in the same order whatever the number of threads. The grid depends on n
+alone. Hence the same bits for any number of threads and any memory limit.
 
 **What else a pass carries.** A column of ones beside Ω gives the row sums K1, and the sum of
 squares of each tile gives ‖K‖_F²: together they cost a twentieth of a pass, and bounds on the

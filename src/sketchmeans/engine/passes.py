@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sketchmeans.engine.schedule import grid, tournament
+from sketchmeans.engine.schedule import Turns, grid, tournament
 from sketchmeans.engine.threads import Crew
 from sketchmeans.kernels import FloatArray
 
@@ -48,14 +48,28 @@ class RightHandSide:
         u; a column of ones if it is left out.
     dtype : dtype
         Of the tiles.
+    pack : bool
+        Make all blocks at once, n × (width + 1) numbers, instead of one for each tile.
     """
 
-    def __init__(self, matrix: FloatArray, carried: FloatArray | None, dtype: np.dtype) -> None:
+    def __init__(
+        self,
+        matrix: FloatArray,
+        carried: FloatArray | None,
+        dtype: np.dtype,
+        *,
+        pack: bool = False,
+    ) -> None:
         self.matrix, self.carried, self.dtype = matrix, carried, dtype
         self.n, self.width = matrix.shape
+        self._packed: FloatArray | None = None
+        if pack:
+            self._packed = self.block(slice(0, self.n))
 
     def block(self, rows: slice) -> FloatArray:
         """Return the rows of [Ω, u]."""
+        if self._packed is not None:
+            return self._packed[rows]
         block = np.empty((rows.stop - rows.start, self.width + 1), self.dtype)
         block[:, :-1] = self.matrix[rows]
         block[:, -1] = 1 if self.carried is None else self.carried[rows]
@@ -120,8 +134,14 @@ def symmetric_pass(
     scratch = threading.local()
     side = blocks[0].stop
 
-    def compute(pair: tuple[int, int]) -> None:
-        i, j = pair
+    turns = Turns(len(blocks))
+
+    def compute(task: tuple[int, tuple[int, int]]) -> None:
+        round_, pair = task
+        with turns.taken(round_, pair):
+            add(*pair)
+
+    def add(i: int, j: int) -> None:
         rows, columns = blocks[i], blocks[j]
         if not hasattr(scratch, "tile"):
             scratch.tile = np.empty(side * side, right.dtype)
@@ -137,12 +157,9 @@ def symmetric_pass(
             squares[i] += 2 * total
 
     total = len(blocks) * (len(blocks) + 1) // 2
-    done = 0
-    for round_ in tournament(len(blocks)):
-        crew.each(compute, round_)
-        done += len(round_)
-        if progress is not None:
-            progress(done, total)
+    rounds = enumerate(tournament(len(blocks)))
+    tasks = ((round_, pair) for round_, pairs in rounds for pair in pairs)
+    crew.each(compute, tasks, progress and (lambda done: progress(done, total)))
     sides = np.array([block.stop - block.start for block in blocks])
     entries = (n * n + int(sides @ sides)) // 2
     return Pass(W[:, :width], W[:, width].copy(), float(squares.sum()), diagonal, entries)
@@ -200,10 +217,8 @@ def panel_pass(
             errors[mine] = np.square(W[mine] - truth).sum(axis=1)
             sizes[mine] = np.square(truth).sum(axis=1)
 
-    for group in grid(len(panels), -(-len(panels) // 100)):
-        crew.each(compute, range(group.start, group.stop))
-        if progress is not None:
-            progress(group.stop, len(panels))
+    total = len(panels)
+    crew.each(compute, range(total), progress and (lambda done: progress(done, total)))
     audit = float(np.sqrt(errors.sum() / sizes.sum())) if sizes.any() else 0.0
     return Pass(W, row_sums, float(squares.sum()), diagonal, n * n, audit)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 def tile_rows(n: int) -> int:
@@ -11,9 +13,11 @@ def tile_rows(n: int) -> int:
     Large tiles are faster on any number of threads: a tile is a dozen NumPy calls, and below 256
     rows they are so short that threads spend their time handing each other the interpreter's lock
     (``python -m benchmarks.tile_parts``). Small ones give many threads something to do; below
-    16,384 samples the sides are a compromise, with 8 to 64 row blocks.
+    16,384 samples the sides are a compromise, with 8 to 64 row blocks. 640 is a multiple of 64, so
+    that the thin products go in slabs, and no power of two, whose rows fight for the same cache
+    lines.
     """
-    for side, least in ((512, 16_384), (256, 4096), (128, 1024)):
+    for side, least in ((640, 16_384), (256, 4096), (128, 1024)):
         if n >= least:
             return side
     return 64
@@ -49,3 +53,32 @@ def tournament(n_blocks: int) -> Iterator[list[tuple[int, int]]]:
         yield pairs
     if not odd:
         yield [(block, block) for block in range(n_blocks)]
+
+
+class Turns:
+    """Lets the tiles of a tournament run as soon as both of their blocks have come to that round.
+
+    Every block plays once a round, so "round r of block i" is "i has played r times". No barrier
+    between rounds is needed to add to each block in the same order on any number of threads, and a
+    slow core holds up only those who play against its block.
+
+    Tiles must be taken in the order of the rounds: then whoever a tile waits for is running.
+    """
+
+    def __init__(self, n_blocks: int) -> None:
+        self._played = [0] * n_blocks
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def taken(self, round_: int, pair: tuple[int, int]) -> Iterator[None]:
+        """Wait for the turn of this pair, and pass the turn on when its tile is done or failed."""
+        played, blocks = self._played, set(pair)
+        with self._changed:
+            self._changed.wait_for(lambda: all(played[block] == round_ for block in blocks))
+        try:
+            yield
+        finally:
+            with self._changed:
+                for block in blocks:
+                    played[block] += 1
+                self._changed.notify_all()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from functools import cache
 from types import TracebackType
 from typing import Any, TypeVar
@@ -16,6 +16,9 @@ from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
 Task = TypeVar("Task")
+
+_REPORTS = 0.1
+"""Seconds between two reports of progress while threads work."""
 
 
 def count_threads(n_jobs: int | None) -> int:
@@ -106,13 +109,25 @@ class Crew:
             self._pool = None
         _BLAS.release()
 
-    def each(self, work: Callable[[Task], Any], tasks: Iterable[Task]) -> None:
-        """Call ``work`` on every task; in order on one thread, side by side on several."""
+    def each(
+        self,
+        work: Callable[[Task], Any],
+        tasks: Iterable[Task],
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        """Call ``work`` on every task; in order on one thread, side by side on several.
+
+        ``progress`` is called with the number of tasks done, now and then and at the end, from the
+        thread that called ``each``.
+        """
         stop = threading.Event()
         lock = threading.Lock()
         waiting = iter(tasks)
+        done = 0
+        caller = threading.get_ident()
 
         def drain() -> None:
+            nonlocal done
             # Overflow and NaN are looked for by the pass itself, which can say where they arose.
             with np.errstate(over="ignore", invalid="ignore"):
                 while not stop.is_set():
@@ -126,15 +141,23 @@ class Crew:
                     except BaseException:
                         stop.set()
                         raise
+                    with lock:
+                        done += 1
+                    if progress is not None and threading.get_ident() == caller:
+                        progress(done)
 
         if self._pool is None:
             drain()
             return
-        futures = [self._pool.submit(drain) for _ in range(self.n_threads)]
+        futures = {self._pool.submit(drain) for _ in range(self.n_threads)}
+        running = futures
         try:
-            for future in futures:
-                future.result()
+            while running:
+                ended, running = wait(running, timeout=_REPORTS, return_when=FIRST_EXCEPTION)
+                for future in ended:
+                    future.result()
+                if progress is not None:
+                    progress(done)
         finally:
             stop.set()
-            for future in futures:
-                future.exception()
+            wait(futures)
