@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test lint bench clean
+.PHONY: run test lint bench reproduce clean
 
 run: $(READY)
 	@$(BIN)/python -m sketchmeans.demo
@@ -16,6 +16,9 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+reproduce: $(READY)
+	$(BIN)/sketchmeans reproduce --out docs/reproduction --force
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils import check_random_state
@@ -41,6 +42,14 @@ def accuracy(truth: FloatArray, labels: FloatArray) -> float:
     table = contingency_matrix(truth, labels)
     rows, columns = linear_sum_assignment(-table)
     return float(table[rows, columns].sum() / len(labels))
+
+
+def kernel_of(model: KernelKMeans, X: Any) -> KernelOperator:
+    """Return the kernel that a fitted model has of its data X, with the gamma that it found."""
+    same = clone(model).set_params(**({} if model.gamma_ is None else {"gamma": model.gamma_}))
+    checked = model._check_data(X, reset=False, given_rows=model.kernel == "precomputed")
+    operator, _ = same._make_operator(checked, None, 0)
+    return operator
 
 
 def measure(
@@ -137,13 +146,11 @@ def compare(
                     seconds = np.nan  # tracing slows a fit; the others are timed
             if model.gamma_ is not None:
                 options["gamma"] = chosen["gamma"] = model.gamma_  # one kernel for the whole table
-            operator, _ = model.set_params(**chosen)._make_operator(
-                model._check_data(X, reset=False, given_rows=model.kernel == "precomputed"),
-                None,
-                int(seed),
-            )
             values = measure(
-                operator, model.embedding_, model.labels_, n_threads=model._thread_count()
+                kernel_of(model, X),
+                model.embedding_,
+                model.labels_,
+                n_threads=model._thread_count(),
             )
             if y is not None:
                 truth = np.asarray(y)
