@@ -7,11 +7,12 @@ Means over eight seeds.
 
 from __future__ import annotations
 
-import numpy as np
 from sklearn.datasets import load_digits
+from sklearn.preprocessing import scale
 
 from benchmarks.timing import facts
 from sketchmeans import compare
+from sketchmeans.datasets import load_segmentation
 
 VARIANTS = [
     "exact",
@@ -24,25 +25,16 @@ VARIANTS = [
 ]
 
 
-def segmentation():
-    from river.datasets import ImageSegments
-
-    rows = [(list(x.values()), y) for x, y in ImageSegments()]
-    X = np.array([row for row, _ in rows], dtype=float)
-    spread = X.std(axis=0)
-    return (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1), [y for _, y in rows]
-
-
 def problems():
     digits = load_digits()
     yield "digits, c = 1", digits.data / 16, digits.target, 10, "median"
     yield "digits, c = 4", digits.data / 16, digits.target, 10, "4*median"
     try:
-        X, y = segmentation()
+        X, y = load_segmentation()
     except ImportError:
         print("river is not installed: segmentation is left out (extra `reproduce`).")
         return
-    yield "segmentation, c = 16", X, y, 7, "16*median"
+    yield "segmentation, c = 16", scale(X[:, X.std(axis=0) > 0]), y, 7, "16*median"
 
 
 def main() -> None:
