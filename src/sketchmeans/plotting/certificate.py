@@ -82,8 +82,13 @@ class CertificateDisplay:
             ax.set_yticks(range(len(self.intervals_)), [name(one) for one in self.intervals_])
             ax.set_ylim(len(self.intervals_) - 0.5, -0.5)
             ax.set_xlabel("objective (sum of squared distances in feature space)")
-            if min(interval.low for interval in self.intervals_) == 0:
+            low = min(interval.low for interval in self.intervals_)
+            high = self.intervals_[-1].high
+            if high - low < 0.02 * high:  # or ticks would differ in the last digits only
+                ax.set_xlim(0.98 * low, 1.01 * high)
+            elif low == 0:
                 ax.set_xlim(left=0)
+            ax.ticklabel_format(axis="x", useOffset=False)
             ax.grid(axis="x", color="0.9")
             ax.set_axisbelow(True)
         else:
