@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-LONGEST = 48
+LONGEST = 40
 """Characters of a name, an id or a label that are shown."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _ATTRIBUTE = re.compile(r"[a-z][a-zA-Z0-9-]*")
