@@ -360,10 +360,11 @@ def test_an_embedding_alone_is_no_clustering_to_report(tmp_path):
         ["a'b", 'c"d', "$(rm x)", "`id`", "!!", "\\", ""],
         ["tab\there", "line\nbreak", "bell\x07", "return\r", "it's\x1b[0m"],
         ["é — 漢字", "not utf-8: \udcff\udc80"],
+        ["turned \u202e over", "\ufeff"],
     ],
 )
 def test_the_command_is_exact_for_a_shell(words):
     script = f"printf '%s\\0' {command_line(words)}".encode("utf-8", "surrogateescape")
     told = subprocess.run(["bash", "-c", script], capture_output=True, check=True).stdout
     assert told.decode("utf-8", "surrogateescape").split("\0")[:-1] == words
-    assert not re.search(r"[\x00-\x1f\x7f\ud800-\udfff]", command_line(words))
+    assert not re.search(r"[\x00-\x1f\x7f\ud800-\udfff\u202e\ufeff]", command_line(words))

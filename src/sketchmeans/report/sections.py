@@ -91,7 +91,7 @@ def clusters(found: Findings) -> Markup:
         row: list[Any] = [_cluster(k), f"{size:,}", f"{size / n:.1%}", charts.bar(size / largest)]
         if silhouette is not None:
             value = silhouette.of_cluster.get(k)
-            row += ["", ""] if value is None else [f"{value:.3f}", charts.bar(value)]
+            row += ["", ""] if value is None else [f"{value:z.3f}", charts.bar(value)]
         if known is not None:
             common = int(known.counts[:, k].argmax())
             share = known.counts[common, k] / size if size else 0
@@ -118,8 +118,8 @@ def _silhouette_words(found: Findings) -> str:
         f"a random choice of {silhouette.n_samples:,} samples (seed {found.seed})"
     )  # fmt: skip
     return (
-        f"The mean silhouette is {silhouette.mean:.3f}, in the embedding, over {which}. It is near "
-        "1 where clusters are tight and far apart, near 0 where they touch, and below 0 where "
+        f"The mean silhouette is {silhouette.mean:z.3f}, in the embedding, over {which}. It is "
+        "near 1 where clusters are tight and far apart, near 0 where they touch, and below 0 where "
         "samples are nearer to another cluster than to their own."
     )
 
@@ -337,9 +337,9 @@ def truth(found: Findings) -> Markup:
         ]
         rows.append([short(known.classes[code]), *cells, f"{line.sum():,}"])
     words = (
-        f"Normalised mutual information {known.nmi:.3f}, adjusted Rand index {known.ari:.3f}; both "
-        "are 1 where clusters and labels agree, and near 0 where they have nothing to do with each "
-        "other. The commonest cluster of each label is bold."
+        f"Normalised mutual information {known.nmi:z.3f}, adjusted Rand index {known.ari:z.3f}; "
+        "both are 1 where clusters and labels agree, and near 0 where they have nothing to do with "
+        "each other. The commonest cluster of each label is bold."
     )
     if len(listed) < len(known.classes):
         words += f" The {len(listed)} commonest of {len(known.classes):,} labels are listed."
