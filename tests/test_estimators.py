@@ -20,6 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from oracles import EXAMPLES, dense_kernel, objective
 from sketchmeans import FullKernelKMeans, KernelEmbedding, KernelKMeans
 from sketchmeans.kernels import make_kernel
+from sketchmeans.lowrank.methods import METHODS
 from sketchmeans.operators import DataOperator
 
 ESTIMATORS = [KernelEmbedding(), KernelKMeans(), FullKernelKMeans()]
@@ -323,6 +324,13 @@ def test_tiny_data_can_be_clustered(n):
     X = np.random.default_rng(0).normal(size=(n, 2))
     model = KernelKMeans(n, random_state=0).fit(X)
     assert sorted(model.labels_) == list(range(n))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_model_of_a_zero_kernel_predicts(method):
+    model = KernelKMeans(1, kernel="linear", method=method).fit(np.zeros((9, 2)))
+    np.testing.assert_array_equal(model.predict(np.ones((3, 2))), [0, 0, 0])
+    np.testing.assert_array_equal(model.transform(np.ones((3, 2))), np.zeros((3, 1)))
 
 
 def test_a_zero_kernel_is_one_cluster():

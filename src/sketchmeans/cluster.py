@@ -317,5 +317,5 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
         """Return minus the objective of X: of the training data, −inertia_."""
         with Crew(1):
             labels, squares = self._assign(X, measure=True)
-        weights = check_weights(sample_weight, len(labels))
-        return -float(squares.sum() if weights is None else squares @ weights)
+            weights = check_weights(sample_weight, len(labels))
+            return -float(squares.sum() if weights is None else squares @ weights)

@@ -363,7 +363,7 @@ def unweighted_rows(
     """
     n = len(low_rank.factor)
     if low_rank.rank == 0:
-        return np.zeros((n, 1), dtype), np.zeros((n, 1))
+        return np.zeros((n, 1), dtype), np.zeros((len(low_rank.dual), 1))
     embedding = np.empty((n, low_rank.rank), dtype)
     for rows in row_blocks(n):
         block = low_rank.embedding[rows]

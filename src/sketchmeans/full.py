@@ -254,7 +254,8 @@ verbose
         diagonal = self._new_points.diagonal_of(X)
         cross = self._new_points.against(X)
         squares = self._centroids.assign(cross, diagonal, self._thread_count())[1]
-        return -float(squares.sum() if weights is None else squares @ weights)
+        with Crew(1):  # BLAS sums in the order of its threads
+            return -float(squares.sum() if weights is None else squares @ weights)
 
 
 def _cached(operator: KernelOperator, n_threads: int) -> PrecomputedOperator:

@@ -239,7 +239,7 @@ def rectangular_product(
     out = np.zeros((n_rows, width))
 
     def compute(rows: slice) -> None:
-        buffer = np.empty((rows.stop - rows.start) * blocks[0].stop, right.dtype)
+        buffer = np.empty((rows.stop - rows.start) * min(n, 256), right.dtype)
         for columns in blocks:
             shape = (rows.stop - rows.start, columns.stop - columns.start)
             T = tile(rows, columns, buffer[: shape[0] * shape[1]].reshape(shape))
