@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sketchmeans.comparison import compare
     from sketchmeans.embedding import KernelEmbedding
     from sketchmeans.full import FullKernelKMeans
+    from sketchmeans.models import load, save
     from sketchmeans.selection import choose
     from sketchmeans.streams import ColumnStream
 
@@ -31,6 +32,8 @@ __all__ = [
     "certify",
     "choose",
     "compare",
+    "load",
+    "save",
 ]
 __version__ = "0.1.0"
 
@@ -42,6 +45,8 @@ _HOMES = {
     "certify": "sketchmeans.certificate",
     "choose": "sketchmeans.selection",
     "compare": "sketchmeans.comparison",
+    "load": "sketchmeans.models",
+    "save": "sketchmeans.models",
 }
 
 

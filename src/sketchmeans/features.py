@@ -16,7 +16,7 @@ from sketchmeans.engine import Crew, Pass
 from sketchmeans.engine.passes import Progress
 from sketchmeans.kernels import FloatArray, Kernel, Polynomial, n_monomials
 from sketchmeans.operators import THREAD_BYTES, CrossKernel, DataOperator, refuse_infinite
-from sketchmeans.points import dense_rows, row_blocks
+from sketchmeans.points import Prepared, dense_rows, row_blocks
 from sketchmeans.sketches import Sketch
 
 MAX_FEATURES = 2048
@@ -92,8 +92,15 @@ class FeatureMapOperator(DataOperator):
 
     engine = "feature map"
 
-    def __init__(self, X: Any, kernel: Kernel, *, weights: FloatArray | None = None) -> None:
-        super().__init__(X, kernel, dtype=np.float64, weights=weights)
+    def __init__(
+        self,
+        X: Any,
+        kernel: Kernel,
+        *,
+        weights: FloatArray | None = None,
+        prepared: Prepared | None = None,
+    ) -> None:
+        super().__init__(X, kernel, dtype=np.float64, weights=weights, prepared=prepared)
         self.monomials = Monomials(X.shape[1], kernel)
 
     def features(self, rows: slice) -> FloatArray:

@@ -222,7 +222,7 @@ def kernel_class(name: str) -> type[Kernel]:
 def make_kernel(name: str, *, gamma: float | None, degree: int, coef0: float) -> Kernel:
     """Build the kernel called ``name`` from those of the options that it reads."""
     cls = kernel_class(name)
-    values = {"gamma": gamma, "degree": degree, "coef0": coef0}
+    values = {"gamma": gamma, "degree": int(degree), "coef0": float(coef0)}
     return cls(**{option: values[option] for option in cls.options()})
 
 

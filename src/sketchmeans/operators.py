@@ -22,7 +22,7 @@ from sketchmeans.engine import (
 )
 from sketchmeans.engine.passes import Progress, Tile
 from sketchmeans.kernels import FloatArray, Kernel, Statistic
-from sketchmeans.points import Points, csr_rows, data_blocks, row_blocks
+from sketchmeans.points import Points, Prepared, csr_rows, data_blocks, row_blocks
 from sketchmeans.sketches import Sketch
 
 AUDITED_ROWS = 32
@@ -209,18 +209,28 @@ class DataOperator(KernelOperator):
         Of the tiles; that of X if left out.
     weights : array of shape (n_samples,), optional
         Positive.
+    prepared : Prepared, optional
+        ``points.prepared`` of an operator with the same X, kernel and dtype.
     """
 
     def __init__(
-        self, X: Any, kernel: Kernel, *, dtype: Any = None, weights: FloatArray | None = None
+        self,
+        X: Any,
+        kernel: Kernel,
+        *,
+        dtype: Any = None,
+        weights: FloatArray | None = None,
+        prepared: Prepared | None = None,
     ) -> None:
         super().__init__(X.shape[0], dtype or X.dtype, weights)
         self.kernel = kernel
         self.is_psd = kernel.is_psd
         self._center = None
-        if kernel.statistic is Statistic.SQUARED_DISTANCE and not sparse.issparse(X):
+        if prepared is not None:
+            self._center = prepared.center
+        elif kernel.statistic is Statistic.SQUARED_DISTANCE and not sparse.issparse(X):
             self._center = robust_center(X)
-        self.points = self._prepare(X)
+        self.points = self._prepare(X, prepared)
         self._folds = abs(kernel.scale) * max(1.0, self.points.largest_norm) < _LARGEST_FOLDED
         rounding = abs(kernel.scale) * float(np.finfo(self.dtype).eps)
         self._far_out = _SHOWING / max(rounding, 1e-300)  # a ‖x‖² from which rounding would show
@@ -243,13 +253,14 @@ class DataOperator(KernelOperator):
         # A huge γ times a norm would be infinite, and infinity minus infinity is not a number.
         return self.kernel.of(ours.block(rows, self.points, columns, out=out))
 
-    def _prepare(self, X: Any) -> Points:
+    def _prepare(self, X: Any, prepared: Prepared | None = None) -> Points:
         return Points(
             X,
             self.kernel.statistic,
             unit_rows=self.kernel.unit_rows,
             dtype=self.dtype,
             center=self._center,
+            prepared=prepared,
         )
 
     def _tile(self, rows: slice, columns: slice, out: FloatArray) -> FloatArray:

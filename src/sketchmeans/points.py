@@ -7,6 +7,7 @@ numbers are the same either way.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,17 @@ def dense_rows(X: Any, rows: slice) -> FloatArray:
     return csr_rows(X, rows).toarray() if sparse.issparse(X) else X[rows]
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """What is worked out from all rows before the first tile; a stored model brings it along."""
+
+    center: FloatArray | None
+    scale: FloatArray | None
+    """One over the norms of the rows, where they are scaled to norm one."""
+    norms: FloatArray | None
+    """‖x‖² of the prepared rows in tile precision, where squared distances are taken."""
+
+
 class Points:
     """The rows of ``X``, ready for tiles in ``dtype``.
 
@@ -65,6 +77,8 @@ class Points:
     center : array of shape (n_features,), optional
         Subtracted from dense rows before squared distances are taken from dot products: it
         leaves the distances alone and saves the digits that ‖x‖² + ‖y‖² − 2⟨x, y⟩ would lose.
+    prepared : Prepared, optional
+        Of the same rows and options: taken instead of being worked out again.
     """
 
     def __init__(
@@ -75,6 +89,7 @@ class Points:
         unit_rows: bool,
         dtype: Any,
         center: FloatArray | None = None,
+        prepared: Prepared | None = None,
     ) -> None:
         self.X = X
         self.statistic = statistic
@@ -89,15 +104,24 @@ class Points:
         self._norms: FloatArray | None = None  # in tile precision, for squared distances
         self.largest_norm = 0.0
         """The largest ‖x‖² that squared distances are made from; 0 for other statistics."""
-        if unit_rows:
+        if prepared is not None:
+            self.center, self._scale = prepared.center, prepared.scale
+            self._norms = prepared.norms
+        if unit_rows and prepared is None:
             norms = np.sqrt(self._raw_squared_norms())
             with np.errstate(divide="ignore"):
                 self._scale = np.where(norms > 0, 1.0 / norms, 0.0)
-        if statistic is Statistic.SQUARED_DISTANCE:
+        if statistic is Statistic.SQUARED_DISTANCE and prepared is None:
             self._norms = np.concatenate(
                 [self._squared_norms(rows) for rows in data_blocks(X)]
             ).astype(self.dtype)
+        if self._norms is not None:
             self.largest_norm = float(self._norms.max(initial=0.0))
+
+    @property
+    def prepared(self) -> Prepared:
+        """What was worked out from all rows."""
+        return Prepared(self.center, self._scale, self._norms)
 
     def _raw_squared_norms(self) -> FloatArray:
         """‖x‖² of the rows as given, in float64."""
