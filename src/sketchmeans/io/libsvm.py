@@ -24,6 +24,7 @@ class LibsvmSource(Source):
     """
 
     labels_name = "label"
+    may_widen = True
 
     def __init__(self, file: DataFile) -> None:
         super().__init__(file)

@@ -35,6 +35,8 @@ class Source(ABC):
     names: list[str]
     named: bool = False
     labels_name: str | None = None
+    may_widen: bool = False
+    """Whether the last columns can be absent only because they are empty."""
 
     def __init__(self, file: DataFile) -> None:
         self.file = file
@@ -88,27 +90,41 @@ def refuse_text(
         others = [names[trouble.column] for trouble in troubles[1:]]
         said += f"The same goes for {_listed(others)}. "
     bad = {trouble.column for trouble in troubles}
-    good = [names[index] for index in features if index not in bad]
+    good = [index for index in features if index not in bad]
     option = shlex.quote(name)
     said += f"If it names the rows, say --id-column {option}"
     said += f"; if it holds true classes, --label-column {option}"
     if good:
-        said += f"; to leave it out, choose columns: --columns {columns_option(good)}"
+        said += f"; to leave it out, choose columns: --columns {columns_option(names, good)}"
     raise DataError(said + ".")
 
 
-def columns_option(names: Sequence[str]) -> str:
-    """Write names as the value of ``--columns``, shortened where they are many."""
-    cells = [
-        '"' + name.replace('"', '""') + '"' if set(name) & set(',"') else name for name in names
-    ]
-    if len(cells) > SHOWN:
-        return shlex.quote(",".join(cells[:3])) + f",… ({len(cells)} columns hold numbers)"
-    return shlex.quote(",".join(cells))
+def columns_option(names: Sequence[str], chosen: Sequence[int]) -> str:
+    """Write columns as the value of ``--columns``: by name, or by ranges where they are many.
+
+    >>> print(columns_option(["a", "b, c", "d"], [1, 2]))
+    '"b, c",d'
+    >>> columns_option([f"x{i}" for i in range(20)], [1, *range(4, 20)])
+    '2-2,5-20'
+    """
+    if len(chosen) <= SHOWN:
+        picked = [names[index] for index in chosen]
+        return shlex.quote(
+            ",".join(_quoted(name) if set(name) & set(',"') else name for name in picked)
+        )
+    ranges: list[list[int]] = []
+    for index in chosen:
+        if ranges and ranges[-1][1] == index - 1:
+            ranges[-1][1] = index
+        else:
+            ranges.append([index, index])
+    # 2-2 rather than 2: a column may be called "2".
+    return ",".join(f"{first + 1}-{last + 1}" for first, last in ranges)
 
 
 def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    """Return a name as a field of CSV, which is how ``--columns`` is read."""
+    return '"' + name.replace('"', '""') + '"' if set(name) & set(',"') else name
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ from sketchmeans.io.columnar import ArrowSource, ParquetSource
 from sketchmeans.io.delimited import DelimitedSource
 from sketchmeans.io.libsvm import LibsvmSource
 from sketchmeans.io.opening import DataError, DataFile, open_data
-from sketchmeans.io.source import SHOWN, Source, columns_option
+from sketchmeans.io.source import SHOWN, Source, columns_option, unnamed
 from sketchmeans.kernels import FloatArray
 from sketchmeans.points import data_blocks
 
@@ -89,6 +89,8 @@ def read_table(
     drop_missing: bool = False,
     impute: str | float | None = None,
     standardize: bool = False,
+    expected: Sequence[str] | None = None,
+    n_features: int | None = None,
 ) -> TableData:
     """Read a data file.
 
@@ -115,6 +117,11 @@ def read_table(
         What to fill in for missing values.
     standardize : bool
         Give every column mean 0 and deviation 1.
+    expected : sequence of str, optional
+        The features, by name, of a file that has names; other columns are left alone.
+    n_features : int, optional
+        How many features there must be. A sparse file with fewer is widened: its last columns
+        may just be empty.
 
     Returns
     -------
@@ -125,7 +132,11 @@ def read_table(
     with open_data(path, format) as file:
         try:
             source = _source(file, header)
+            if columns is None and source.named and expected is not None:
+                columns = expected
             kept, features = _chosen(source, columns, id_column, label_column)
+            if n_features is not None:
+                _check_number(source, len(features), n_features)
             X, others = source.read(features, kept)
             own = source.own_labels()
         except (DataError, ImportError, FileNotFoundError, KeyboardInterrupt):
@@ -137,6 +148,8 @@ def read_table(
                 f"{file.name} cannot be read as {file.format}: {reason.rstrip('.')}. It is damaged "
                 "or of another format; say --format if the name misleads."
             ) from error
+        if n_features is not None and X.shape[1] < n_features:
+            X = _widened(X, n_features)
         table = _assembled(source, features, X, others, own, id_column, label_column)
         table = _complete(table, file.name, drop_missing, impute)
         _warn_of_counters(table)
@@ -171,11 +184,10 @@ def _chosen(
         nameless = getattr(source, "nameless", None)
         features = [index for index in range(len(source.names)) if index not in kept]
         if nameless is not None and source.names.index(nameless) in features:
-            rest = [source.names[index] for index in features[1:]]
             raise DataError(
                 f"{source.file.name}: the first column has no name, as the row index that pandas "
                 f"writes. Carry it along with --id-column '{nameless}', or choose columns: "
-                f"--columns {columns_option(rest)}."
+                f"--columns {columns_option(source.names, features[1:])}."
             )
     else:
         wanted = next(csv.reader([columns])) if isinstance(columns, str) else columns
@@ -189,6 +201,25 @@ def _chosen(
     if not features:
         raise DataError(f"{source.file.name} has no column left to cluster by.")
     return kept, features
+
+
+def _check_number(source: Source, found: int, n_features: int) -> None:
+    """Refuse another number of features than the model has."""
+    if found == n_features or (found < n_features and source.may_widen):
+        return
+    raise DataError(
+        f"{source.file.name} has {found:,} feature columns, and the model was fitted to "
+        f"{n_features:,}. Choose the same columns with --columns, and leave ids out with "
+        "--id-column."
+    )
+
+
+def _widened(X: Any, n_features: int) -> Any:
+    """Return X with columns of zeros after its last one."""
+    if sparse.issparse(X):
+        X.resize((X.shape[0], n_features))
+        return X
+    return np.concatenate([X, np.zeros((len(X), n_features - X.shape[1]), X.dtype)], axis=1)
 
 
 def _span(source: Source, text: str) -> list[int]:
@@ -235,7 +266,7 @@ def _assembled(
         own, label_name = others[-1], source.names[_found(source, label_column)]
     return TableData(
         X=X,
-        names=tuple(source.names[index] for index in features),
+        names=(*(source.names[index] for index in features), *unnamed(X.shape[1])[len(features) :]),
         named=source.named,
         rows=np.arange(1, n + 1),
         n_rows=n,
