@@ -118,6 +118,14 @@ class Points:
         if self._norms is not None:
             self.largest_norm = float(self._norms.max(initial=0.0))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return names for the statistic and the dtype: skops cannot make a member of an Enum."""
+        return {**vars(self), "statistic": self.statistic.name, "dtype": self.dtype.name}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.statistic, self.dtype = Statistic[state["statistic"]], np.dtype(state["dtype"])
+
     @property
     def prepared(self) -> Prepared:
         """What was worked out from all rows."""
