@@ -305,6 +305,7 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         self.rank_ = self.embedding_.shape[1]
         self.eigenvalues_ = np.zeros(self.rank_)
         self.eigenvalues_[: low_rank.rank] = low_rank.leading
+        self._sketch_eigenvalues = low_rank.eigenvalues  # with those beyond the rank, for plots
         self.width_ = embedded.width
         self.gamma_ = embedded.gamma
         self.stats_: dict[str, Any] = {

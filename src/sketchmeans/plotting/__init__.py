@@ -1,0 +1,20 @@
+"""Plots as scikit-learn's Displays: ``from_estimator``, ``plot(ax=…)``, ``ax_`` and ``figure_``.
+
+>>> from sketchmeans import KernelKMeans
+>>> from sketchmeans.datasets import make_rings
+>>> from sketchmeans.plotting import EmbeddingDisplay
+>>> X, _ = make_rings(500, random_state=0)
+>>> model = KernelKMeans(2, kernel="polynomial", degree=2, coef0=0, random_state=0).fit(X)
+>>> EmbeddingDisplay.from_estimator(model).ax_.get_title()
+'500 samples in 2 clusters'
+
+A Display holds data; matplotlib is imported when something is drawn:
+``pip install "sketchmeans[plots]"``.
+"""
+
+from sketchmeans.plotting.certificate import CertificateDisplay
+from sketchmeans.plotting.comparison import ComparisonDisplay
+from sketchmeans.plotting.embedding import EmbeddingDisplay
+from sketchmeans.plotting.spectrum import SpectrumDisplay
+
+__all__ = ["CertificateDisplay", "ComparisonDisplay", "EmbeddingDisplay", "SpectrumDisplay"]

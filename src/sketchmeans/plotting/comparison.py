@@ -1,0 +1,158 @@
+"""ComparisonDisplay: the methods of a comparison beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from sketchmeans.palette import COLOURS
+from sketchmeans.plotting.axes import axes_for, tidy
+from sketchmeans.tables import Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.container import BarContainer
+    from matplotlib.figure import Figure
+
+MEASURES = {
+    "above least": "objective above the least of the table",
+    "objective": "objective, exact",
+    "kernel error": "relative kernel error, Frobenius norm",
+    "trace error": "relative kernel error, trace",
+    "accuracy": "accuracy",
+    "ARI": "adjusted Rand index",
+    "NMI": "normalised mutual information",
+    "seconds": "seconds a fit",
+    "kernel entries": "kernel entries evaluated",
+    "peak MB": "peak memory of a fit, MB",
+}
+"""What can be drawn, and how the axis is called."""
+_PATTERNS = {"above least": "{:.2%}", "kernel entries": "{:,.0f}"}
+_MORE_IS_BETTER = ("accuracy", "ARI", "NMI")
+_OPTIONS = (
+    "kernel", "gamma", "degree", "coef0", "kernel_params", "n_init", "max_iter", "n_jobs",
+)  # fmt: skip
+
+
+class ComparisonDisplay:
+    """One measure of every method of a comparison, as bars; the best is dark.
+
+    Parameters
+    ----------
+    table : Table
+        From ``sketchmeans.compare``.
+    measure : str
+        A column of it: "above least", "kernel error", "NMI", "seconds", …
+
+    Attributes
+    ----------
+    ax_, figure_
+        What was drawn on.
+    bars_ : BarContainer
+        One bar a row of the table, in its order.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sketchmeans import compare
+    >>> from sketchmeans.plotting import ComparisonDisplay
+    >>> table = compare(load_iris().data, 3, variants=["exact", "one-pass"], n_seeds=1)
+    >>> len(ComparisonDisplay.from_table(table).bars_)
+    2
+    """
+
+    def __init__(self, table: Table, *, measure: str = "above least") -> None:
+        self.table = table
+        self.measure = measure
+
+    @classmethod
+    def from_table(cls, table: Table, *, measure: str = "above least", ax: Any = None) -> Self:
+        """Draw one measure of a table that ``compare`` returned."""
+        return cls(table, measure=measure).plot(ax)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        measure: str = "above least",
+        variants: Sequence[str] | None = None,
+        n_seeds: int = 5,
+        random_state: Any = 0,
+        ax: Any = None,
+    ) -> Self:
+        """Run ``compare`` with the kernel, the clusters and the width of an estimator, and draw.
+
+        Parameters
+        ----------
+        estimator : KernelKMeans or FullKernelKMeans
+            Fitted or not. If it is fitted, γ, rank and width are those of the fit.
+        X : array or CSR matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,), optional
+            True labels.
+        measure : str
+        variants, n_seeds, random_state
+            See ``compare``, which clusters X so many times by each method.
+        ax : matplotlib Axes, optional
+        """
+        from sketchmeans.comparison import compare
+
+        options = {name: getattr(estimator, name) for name in _OPTIONS}
+        if getattr(estimator, "gamma_", None) is not None:
+            options["gamma"] = estimator.gamma_
+        table = compare(
+            X,
+            estimator.n_clusters,
+            y=y,
+            rank=getattr(estimator, "rank_", None),
+            width=getattr(estimator, "width_", None),
+            variants=variants,
+            n_seeds=n_seeds,
+            random_state=random_state,
+            **options,
+        )
+        return cls(table, measure=measure).plot(ax)
+
+    def plot(self, ax: Any = None, *, measure: str | None = None) -> Self:
+        """Draw on ``ax``, or on a new figure; ``measure`` may name another column."""
+        measure = self.measure if measure is None else measure
+        known = [name for name in MEASURES if name in self.table.columns]
+        if measure not in known:
+            raise ValueError(
+                f"measure={measure!r} is not in this table. It has: {', '.join(known)}."
+            )
+        names = self.table["method"]
+        values = np.array(self.table[measure], float)
+        ax = axes_for(ax, (7.5, 1.4 + 0.32 * len(names)))
+        best = values.max() if measure in _MORE_IS_BETTER else values.min()
+        fill = [COLOURS[0] if value == best else "#BBD6E8" for value in values]
+        self.bars_: BarContainer = ax.barh(
+            range(len(names)), values, color=fill, edgecolor=COLOURS[0], linewidth=0.8, height=0.7
+        )
+        pattern = _PATTERNS.get(measure, "{:.3g}")
+        numbers = ax.bar_label(
+            self.bars_, [pattern.format(value) for value in values], padding=4, fontsize=9
+        )
+        for number, value in zip(numbers, values, strict=True):
+            number.set_fontweight("bold" if value == best else "normal")
+        ax.set_yticks(range(len(names)), names)
+        ax.invert_yaxis()
+        ax.margins(x=0.14)  # room for the numbers
+        if values.min() >= 0:
+            ax.set_xlim(left=0)
+        if measure in _PATTERNS:
+            from matplotlib.ticker import EngFormatter, PercentFormatter
+
+            percent = measure == "above least"
+            ax.xaxis.set_major_formatter(PercentFormatter(1.0) if percent else EngFormatter(sep=""))
+        better = "more" if measure in _MORE_IS_BETTER else "less"
+        ax.set_xlabel(f"{MEASURES[measure]} ({better} is better)")
+        ax.set_title(f"{len(names)} methods at equal memory")
+        tidy(ax)
+        self.ax_: Axes = ax
+        self.figure_: Figure = ax.figure
+        return self

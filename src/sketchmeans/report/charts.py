@@ -1,0 +1,179 @@
+"""Static drawings of a report, as inline SVG: they print, and need no script."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from sketchmeans.intervals import Interval
+from sketchmeans.kernels import FloatArray
+from sketchmeans.palette import MARKS, look
+from sketchmeans.report.html import Markup, join, tag
+
+_STAR = "L".join(
+    f"{radius * math.sin(math.pi * k / 5):.2f},{-radius * math.cos(math.pi * k / 5):.2f}"
+    for k, radius in enumerate([5.4, 2.2] * 5)
+)
+MARK_PATHS = dict(
+    zip(
+        MARKS,
+        (
+            "M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0z",
+            "M-3.6,-3.6h7.2v7.2h-7.2z",
+            "M0,-4.8L4.5,3.4H-4.5z",
+            "M0,-5L4.4,0L0,5L-4.4,0z",
+            "M-1.6,-4.8h3.2v3.2h3.2v3.2h-3.2v3.2h-3.2v-3.2h-3.2v-3.2h3.2z",
+            "M0,-2.2L2.6,-4.8L4.8,-2.6L2.2,0L4.8,2.6L2.6,4.8L0,2.2L-2.6,4.8L-4.8,2.6"
+            "L-2.2,0L-4.8,-2.6L-2.6,-4.8z",
+            f"M{_STAR}z",
+            "M0,4.8L-4.5,-3.4H4.5z",
+        ),
+        strict=True,
+    )
+)
+"""Outlines of the marks, about 9 units wide, around the origin."""
+
+
+def mark(cluster: int) -> Markup:
+    """Return the mark of a cluster in its colour, for a line of text."""
+    colour, shape = look(cluster)
+    path = tag("path", d=MARK_PATHS[MARKS[shape]], class_=f"mark c{colour}")
+    return tag("svg", path, class_="swatch", viewBox="-6 -6 12 12", aria_hidden="true")
+
+
+def bar(share: float) -> Markup:
+    """Return a bar of this share of its length, or to the left for a negative one."""
+    width = f"{min(abs(share), 1) * 100:.2f}"
+    rect = tag("rect", width=width, height="10", class_="bad" if share < 0 else None)
+    return tag(
+        "svg", rect, class_="bar", viewBox="0 0 100 10", preserveAspectRatio="none",
+        aria_hidden="true",
+    )  # fmt: skip
+
+
+def _text(x: float, y: float, words: str, place: str = "middle") -> Markup:
+    return tag("text", words, x=f"{x:.1f}", y=f"{y:.1f}", text_anchor=place)
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
+    return tag("line", x1=f"{x1:.1f}", y1=f"{y1:.1f}", x2=f"{x2:.1f}", y2=f"{y2:.1f}", class_=kind)
+
+
+def _ticks(low: float, high: float, count: int = 6) -> list[float]:
+    """Return round numbers between two others."""
+    rough = (high - low) / count
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
+    first, last = math.ceil(low / step), math.floor(high / step)
+    return [k * step for k in range(first, last + 1)]
+
+
+def spectrum(eigenvalues: FloatArray, beyond: FloatArray) -> Markup:
+    """Draw eigenvalues on a logarithmic scale; kept ones filled, those beyond the rank hollow."""
+    rank = len(eigenvalues)
+    values = np.concatenate([eigenvalues, beyond])
+    positive = values[values > 0]
+    if not len(positive):
+        return tag("p", "All eigenvalues are zero: the kernel is.")
+    left, right, top, bottom = 70.0, 705.0, 16.0, 230.0
+    low, high = math.log10(positive.min()), math.log10(positive.max())
+    margin = max(0.05 * (high - low), 0.1)
+    low, high = low - margin, high + margin
+
+    def across(number: float) -> float:
+        return left + (right - left) * (number - 0.5) / len(values)
+
+    def up(value: float) -> float:
+        return bottom - (bottom - top) * (math.log10(value) - low) / (high - low)
+
+    parts = [_line(left, bottom, right, bottom, "axis"), _line(left, top, left, bottom, "axis")]
+    powers = [10.0**k for k in range(math.ceil(low), math.floor(high) + 1)]
+    if len(powers) < 3:
+        powers = [
+            f * 10.0**k
+            for k in range(math.floor(low), math.ceil(high) + 1)
+            for f in (1, 2, 5)
+            if low <= math.log10(f * 10.0**k) <= high
+        ]
+    powers = powers[:: -(-len(powers) // 8)]
+    for value in powers:
+        parts += [
+            _line(left, up(value), right, up(value), "grid"),
+            _text(left - 8, up(value) + 4, f"{value:.3g}", "end"),
+        ]
+    step = max(1, round(_ticks(0, len(values), 10)[1])) if len(values) > 1 else 1
+    numbers = [1, *range(step if step > 1 else 2, len(values) + 1, step)]
+    parts += [_text(across(k), bottom + 18, str(k)) for k in numbers]
+    radius = f"{min(4.0, max(1.2, 260 / len(values))):.1f}"
+    for k, value in enumerate(values, start=1):
+        if value > 0:
+            parts.append(
+                tag(
+                    "circle",
+                    tag("title", f"eigenvalue {k}: {value:.5g}"),
+                    cx=f"{across(k):.1f}",
+                    cy=f"{up(value):.1f}",
+                    r=radius,
+                    class_="kept" if k <= rank else "beyond",
+                )
+            )
+    cut = across(rank + 0.5)
+    parts.append(_line(cut, top, cut, bottom, "cut"))
+    # The words stand where the spectrum, which falls, leaves room: to the right, if there is any.
+    place = "start" if cut < 560 else "end"
+    parts.append(_text(cut + (6 if place == "start" else -6), top + 10, f"rank {rank}", place))
+    parts.append(_text((left + right) / 2, bottom + 38, "number of the eigenvalue"))
+    return _drawing(parts, 720, 280, f"Spectrum: {len(values)} eigenvalues, falling; rank {rank}")
+
+
+def certificate(known: Sequence[Interval]) -> Markup:
+    """Draw intervals on one line of objectives."""
+    left, right, top = 30.0, 690.0, 12.0
+    low = min(interval.low for interval in known)
+    high = max(interval.high for interval in known)
+    if high <= 0:
+        return tag("p", "The objective is zero: every cluster is one point.")
+    if high - low < 0.02 * high:
+        low = 0.98 * low
+    margin = 0.04 * (high - low)
+    low, high = (0.0 if low == 0 else low - margin), high + margin
+
+    def across(value: float) -> float:
+        return left + (right - left) * (value - low) / (high - low)
+
+    bottom = top + 46 * len(known)
+    parts = [_line(left, bottom, right, bottom, "axis")]
+    for value in _ticks(low, high):
+        parts += [
+            _line(across(value), top, across(value), bottom, "grid"),
+            _text(across(value), bottom + 18, f"{value:,.6g}"),
+        ]
+    for place, interval in enumerate(known):
+        y = top + 46 * place + 30
+        start, stop = across(interval.low), across(interval.high)
+        kind = "found" if place == 0 else "best"
+        words = interval.name + (f", {interval.condition}" if interval.condition else "")
+        dashed = " dashed" if interval.condition else ""
+        parts += [
+            _text(left, y - 14, words, "start"),
+            _line(start, y, stop, y, f"interval {kind}{dashed}"),
+            _line(start, y - 7, start, y + 7, f"interval {kind}"),
+            _line(stop, y - 7, stop, y + 7, f"interval {kind}"),
+        ]
+    parts.append(_text((left + right) / 2, bottom + 38, "objective"))
+    words = "; ".join(f"{one.name} between {one.low:.6g} and {one.high:.6g}" for one in known)
+    return _drawing(parts, 720, int(bottom + 46), f"Objectives: {words}")
+
+
+def _drawing(parts: Sequence[Markup], width: int, height: int, label: str) -> Markup:
+    return tag(
+        "svg",
+        tag("title", label),
+        join(parts),
+        class_="chart",
+        viewBox=f"0 0 {width} {height}",
+        role="img",
+        aria_label=label,
+    )

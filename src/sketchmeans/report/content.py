@@ -1,0 +1,208 @@
+"""What a report says of a model, as numbers: everything but the words and the drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, silhouette_samples
+
+from sketchmeans.kernels import FloatArray
+from sketchmeans.palette import best_axes
+from sketchmeans.points import data_blocks, dense_rows, row_blocks
+from sketchmeans.showing import Shown
+
+POINTS = 4000
+"""Samples in the picture of the embedding."""
+SILHOUETTES = 2000
+"""Samples that silhouettes are computed of, each against all the others."""
+MEMBERS = 5
+"""Typical members of a cluster."""
+FEATURES = 12
+"""Features whose values are shown."""
+COLUMNS = 8
+"""Columns of the embedding to choose from."""
+CLUSTERS = 100
+"""Clusters, and true labels, in tables."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The rows of X with their names; X may be dense, sparse or absent."""
+
+    X: Any
+    feature_names: Sequence[Any]
+    ids: Any
+    """None: row numbers from 0."""
+
+    def id(self, row: int) -> Any:
+        """Return the id of a row."""
+        return row if self.ids is None else self.ids[row]
+
+    def values(self, rows: FloatArray, columns: Sequence[int]) -> FloatArray:
+        """Return some columns of some rows, dense."""
+        if self.X is None or not len(columns):
+            return np.zeros((len(rows), 0))
+        if sparse.issparse(self.X):
+            return self.X[rows][:, columns].toarray().astype(np.float64)
+        return np.asarray(self.X[np.ix_(rows, np.asarray(columns))], np.float64)
+
+
+@dataclass(frozen=True)
+class Silhouette:
+    """Mean silhouettes of a sample, in the embedding."""
+
+    mean: float
+    of_cluster: dict[int, float]
+    n_samples: int
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Clusters against true labels."""
+
+    classes: list[str]
+    counts: FloatArray
+    """True label × cluster."""
+    nmi: float
+    ari: float
+    codes: FloatArray
+    """The index of the true label of each sample."""
+
+
+def distances(Y: FloatArray, labels: FloatArray, centers: FloatArray) -> FloatArray:
+    """Return the distance of each row to the centroid of its cluster."""
+    away = np.empty(len(Y))
+    for rows in row_blocks(len(Y)):
+        away[rows] = np.linalg.norm(Y[rows] - centers[labels[rows]], axis=1)
+    return away
+
+
+def centroids(Y: FloatArray, labels: FloatArray, n_clusters: int) -> FloatArray:
+    """Return the mean row of each cluster; zeros for one that is empty."""
+    sums = np.zeros((n_clusters, Y.shape[1]))
+    for rows in row_blocks(len(Y)):
+        np.add.at(sums, labels[rows], Y[rows].astype(np.float64))
+    return sums / np.maximum(np.bincount(labels, minlength=n_clusters), 1)[:, None]
+
+
+def typical_members(
+    away: FloatArray, labels: FloatArray, clusters: Sequence[int]
+) -> dict[int, FloatArray]:
+    """Return the rows nearest to the centroid of each cluster, the nearest first."""
+    order = np.lexsort((away, labels))
+    starts = np.searchsorted(labels[order], clusters)
+    stops = np.searchsorted(labels[order], clusters, side="right")
+    return {
+        cluster: order[start : min(start + MEMBERS, stop)]
+        for cluster, start, stop in zip(clusters, starts, stops, strict=True)
+    }
+
+
+def telling_features(samples: Samples, labels: FloatArray, rows: FloatArray) -> list[int]:
+    """Return the features to show: all if they are few, else those that differ most by cluster.
+
+    That is the share of a feature's variance that lies between clusters, on a sample of rows.
+    """
+    X = samples.X
+    if X is None:
+        return []
+    p = X.shape[1]
+    if p <= FEATURES:
+        return list(range(p))
+    groups = np.unique(labels[rows], return_inverse=True)[1]
+    member = sparse.csr_matrix((np.ones(len(rows)), (groups, np.arange(len(rows)))))
+    sizes = np.asarray(member.sum(axis=1)).ravel()
+    between, total = np.zeros(p), np.zeros(p)
+    step = p if sparse.issparse(X) else max(1, (1 << 20) // len(rows))
+    with np.errstate(over="ignore", invalid="ignore"):  # huge numbers: they rank last
+        for start in range(0, p, step):
+            columns = slice(start, start + step)
+            if sparse.issparse(X):
+                block = X[rows].astype(np.float64)
+                scaled = sparse.diags_array(1 / np.sqrt(sizes)) @ (member @ block)
+                within = np.asarray(scaled.multiply(scaled).sum(axis=0)).ravel()
+                squares = np.asarray(block.multiply(block).sum(axis=0)).ravel()
+                sums = np.asarray(block.sum(axis=0)).ravel()
+            else:
+                block = np.asarray(X[rows, columns], np.float64)
+                block = block - block[:1]  # keeps the digits of data far from zero
+                within = (np.square(member @ block) / sizes[:, None]).sum(axis=0)
+                squares, sums = np.square(block).sum(axis=0), block.sum(axis=0)
+            about = np.square(sums) / len(rows)
+            between[columns], total[columns] = within - about, squares - about
+        share = np.nan_to_num(between / np.maximum(total, 1e-300), nan=0.0, posinf=0.0)
+    return [int(feature) for feature in np.argsort(-share, kind="stable")[:FEATURES]]
+
+
+def feature_means(
+    samples: Samples, labels: FloatArray, n_clusters: int, features: Sequence[int]
+) -> FloatArray:
+    """Return the mean of each shown feature in each cluster, over all samples."""
+    sums = np.zeros((n_clusters, len(features)))
+    if len(features):
+        for rows in data_blocks(samples.X):
+            if sparse.issparse(samples.X):
+                block = samples.X[rows][:, features].toarray()
+            else:
+                block = dense_rows(samples.X, rows)[:, features]
+            np.add.at(sums, labels[rows], block.astype(np.float64))
+    return sums / np.maximum(np.bincount(labels, minlength=n_clusters), 1)[:, None]
+
+
+def silhouette(Y: FloatArray, labels: FloatArray, random: np.random.Generator) -> Silhouette | None:
+    """Return silhouettes of a sample; None where they are not defined."""
+    rows = np.arange(len(Y))
+    if len(rows) > SILHOUETTES:
+        rows = np.sort(random.choice(len(Y), SILHOUETTES, replace=False))
+    groups = labels[rows]
+    present = np.unique(groups)
+    if not 2 <= len(present) < len(rows):
+        return None
+    values = silhouette_samples(Y[rows].astype(np.float64), groups)
+    by_cluster = {int(cluster): float(values[groups == cluster].mean()) for cluster in present}
+    return Silhouette(float(values.mean()), by_cluster, len(rows))
+
+
+def agreement(truth: Any, labels: FloatArray, n_clusters: int) -> Agreement:
+    """Count true labels by cluster. Labels of any type are compared as text."""
+    values = np.asarray(truth)
+    if values.dtype.kind not in "biuU":
+        values = np.array([_name(value) for value in values], dtype=object)
+    classes, codes = np.unique(values, return_inverse=True)
+    counts = np.zeros((len(classes), n_clusters), np.int64)
+    np.add.at(counts, (codes, labels), 1)
+    return Agreement(
+        [str(name) for name in classes],
+        counts,
+        float(normalized_mutual_info_score(codes, labels)),
+        float(adjusted_rand_score(codes, labels)),
+        codes,
+    )
+
+
+def _name(value: Any) -> str:
+    if value is None or value != value:
+        return "(missing)"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def drawn_rows(
+    n: int, typical: dict[int, FloatArray], random: np.random.Generator
+) -> tuple[FloatArray, bool]:
+    """Return the samples to draw and whether that is a choice: then typical members are in it."""
+    if n <= POINTS:
+        return np.arange(n), False
+    chosen = random.choice(n, POINTS, replace=False)
+    return np.unique(np.concatenate([chosen, *typical.values()])), True
+
+
+def columns_to_draw(shown: Shown) -> tuple[list[int], list[int]]:
+    """Return the columns of the embedding to choose from, and the two to begin with."""
+    best = best_axes(shown.embedding, shown.labels, COLUMNS)
+    return sorted(best), best[:2]
