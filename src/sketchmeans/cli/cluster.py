@@ -128,10 +128,10 @@ def command(
     model.set_params(verbose=0)
     if output is not None:
         write_labels(output, table, model.labels_)
+    if report is not None:
+        _report(data, model, table, report, force)
     if model_path is not None:
         _save(model, table, model_path, force)
-    if report is not None:
-        _report(model, table, report, force)
     result = _result(data, model, table)
     result |= given(labels_file=output, model_file=model_path, report_file=report)
     if as_json:
@@ -238,8 +238,18 @@ def _summary(result: dict[str, Any], model: Any, verbose: bool) -> str:
     return "\n\n".join([*parts, *(["\n".join(written)] if written else [])])
 
 
-def _report(model: Any, table: TableData, path: str, force: bool) -> None:
-    """Write the report."""
+def _report(data: str, model: Any, table: TableData, path: str, force: bool) -> None:
+    """Write the report; rows without ids go by their number in the file."""
     from sketchmeans.report import write_report
 
-    write_report(path, model, table, command=command_line(), truth=table.labels, overwrite=force)
+    write_report(
+        path,
+        model,
+        table.X,
+        command=command_line(),
+        feature_names=table.names,
+        ids=table.rows if table.ids is None else table.ids,
+        truth=table.labels,
+        source="standard input" if data == "-" else data,
+        overwrite=force,
+    )

@@ -121,8 +121,6 @@ class ParquetSource(ColumnarSource):
             raise DataError(f"{file.name} declares {self._count} rows: it is damaged.")
 
     def _batches(self, columns: Sequence[int]) -> Iterator[Any]:
-        if self._file.metadata.num_columns != len(self.names):
-            self._refuse_nested(columns)
         self._check_unpacked(columns)
         names = [self.names[index] for index in columns]
         for batch in self._file.iter_batches(BATCH, columns=names):
@@ -137,7 +135,8 @@ class ParquetSource(ColumnarSource):
             chunks = metadata.row_group(group)
             for index in range(chunks.num_columns):
                 chunk = chunks.column(index)
-                if chunk.path_in_schema in wanted:
+                path = chunk.path_in_schema  # of a nested column "name.part"
+                if path in wanted or path.split(".")[0] in wanted:
                     total += max(chunk.total_uncompressed_size, 0)
         check_expansion(
             self.file.name,
@@ -146,15 +145,6 @@ class ParquetSource(ColumnarSource):
             ratio=ARRAY_RATIO,
             way_out="write it again without compression",
         )
-
-    def _refuse_nested(self, columns: Sequence[int]) -> None:
-        for index in columns:
-            type = self._schema.field(index).type
-            if type.num_fields and not str(type).startswith("dictionary"):
-                raise DataError(
-                    f"{self.file.name}: column {self.names[index]!r} holds {type} values: only "
-                    "plain numbers can be clustered. Choose other columns with --columns."
-                )
 
 
 class ArrowSource(ColumnarSource):
