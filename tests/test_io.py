@@ -200,7 +200,7 @@ def test_a_header_is_recognised_or_told(text, header, rows, names, tmp_path):
 
 def test_the_index_that_pandas_writes_is_not_taken_for_a_feature(tmp_path):
     frame().to_csv(tmp_path / "data.csv")
-    with pytest.raises(ValueError, match="first column has no name.*--id-column 'column 1'"):
+    with pytest.raises(ValueError, match=r"first column has no name.*--id-column 'column 1'"):
         read_table(tmp_path / "data.csv")
     table = read_table(tmp_path / "data.csv", id_column="column 1")
     assert list(table.ids[:3]) == ["0", "1", "2"]
@@ -293,7 +293,7 @@ def test_types_of_columns_become_numbers(tmp_path):
             "whole": pa.array([1, 2, None], pa.int8()),
             "large": pa.array([2**60, 1, 2], pa.int64()),
             "flag": pa.array([True, None, False]),
-            "money": pa.array([1, 2, 3]).cast(pa.decimal128(10, 2)),
+            "money": pa.array([1, 2, 3]).cast(pa.decimal128(21, 2)),
             "category": pa.array([5.0, 6.0, 5.0]).dictionary_encode(),
             "half": pa.array(np.float16([1, 2, 3])),
             "nothing": pa.nulls(3),
@@ -373,11 +373,11 @@ def test_text_in_typed_columns_is_named(tmp_path):
     data.to_parquet(tmp_path / "data.parquet")
     data.to_feather(tmp_path / "data.feather")
     for name in ("data.parquet", "data.feather"):
-        with pytest.raises(ValueError, match="'id' holds 'r0' in row 1.*goes for 'side'.*a,b,c,d"):
+        with pytest.raises(ValueError, match=r"'id' holds 'r0' in row 1.*goes for 'side'.*a,b,c,d"):
             read_table(tmp_path / name)
-    nested = pa.table({"a": [1.0, 2.0], "list": [[1], [2, 3]]})
+    nested = pa.table({"a": [1.0, 2.0], "list": [[1], [2, 3]], "s": [{"x": 1, "y": 2}] * 2})
     parquet.write_table(nested, tmp_path / "data.parquet")
-    with pytest.raises(ValueError, match="'list' holds .* values: only plain numbers"):
+    with pytest.raises(ValueError, match=r"'list' holds \[1\] in row 1.*goes for 's'"):
         read_table(tmp_path / "data.parquet")
     assert read_table(tmp_path / "data.parquet", columns="a").X.shape == (2, 1)
 
@@ -390,14 +390,14 @@ def test_formats_that_need_pyarrow_say_so(tmp_path, monkeypatch):
 
 
 def test_paths_that_are_no_data_files_are_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match="there is no file .*missing.csv"):
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*missing.csv"):
         read_table(tmp_path / "missing.csv")
     with pytest.raises(ValueError, match="is a folder"):
         read_table(tmp_path)
     with pytest.raises(ValueError, match="/dev/zero is a device"):
         read_table("/dev/zero", format="csv")
     (tmp_path / "data.dat").write_text("1,2\n")
-    with pytest.raises(ValueError, match="cannot be told from its name. Say --format with one of"):
+    with pytest.raises(ValueError, match=r"cannot be told from its name. Say --format with one of"):
         read_table(tmp_path / "data.dat")
     assert read_table(tmp_path / "data.dat", format="csv").X.shape == (1, 2)
 

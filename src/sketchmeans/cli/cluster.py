@@ -248,7 +248,7 @@ def _report(data: str, model: Any, table: TableData, path: str, force: bool) -> 
         table.X,
         command=command_line(),
         feature_names=table.names,
-        ids=table.rows if table.ids is None else table.ids,
+        ids=(table.rows if table.ids is None else table.ids).tolist(),
         truth=table.labels,
         source="standard input" if data == "-" else data,
         overwrite=force,
