@@ -15,8 +15,11 @@ from sketchmeans.kernels import FloatArray
 
 BATCH = 1 << 16
 """Rows of a Parquet file that are decoded at a time."""
+FEW = 16
+"""Rows that are decoded to show a value: a text may be long, and stand in every row."""
 STRIP = 2048
 """Rows that are turned from columns into rows at a time: they stay in the processor's cache."""
+TEXTS = ("string", "large_string", "binary", "large_binary")
 METADATA_LIMIT = 20_000_000
 """Bytes, and elements, that a text or a list in the footer of a Parquet file may have."""
 
@@ -42,8 +45,8 @@ class ColumnarSource(Source):
     """Rows that the file declares."""
 
     @abstractmethod
-    def _batches(self, columns: Sequence[int]) -> Iterator[Any]:
-        """Yield record batches of these columns, in this order."""
+    def _batches(self, columns: Sequence[int], size: int = BATCH) -> Iterator[Any]:
+        """Yield record batches of these columns, in this order, of about ``size`` rows."""
 
     def _set_schema(self, schema: Any) -> None:
         self._schema = schema
@@ -93,7 +96,7 @@ class ColumnarSource(Source):
     def _trouble(self, index: int) -> Trouble:
         """Return the first value of a column that holds no numbers."""
         start = 0
-        for batch in self._batches([index]):
+        for batch in self._batches([index], FEW):
             column = batch.column(0)
             for row in range(len(column)):
                 if column[row].is_valid:
@@ -108,23 +111,30 @@ class ParquetSource(ColumnarSource):
     def __init__(self, file: DataFile) -> None:
         super().__init__(file)
         arrow()
-        from pyarrow import parquet
-
-        self._file = parquet.ParquetFile(
-            file.handle if file.path is None else file.path,
-            thrift_string_size_limit=METADATA_LIMIT,
-            thrift_container_size_limit=METADATA_LIMIT,
-        )
+        self._file = self._opened()
         self._set_schema(self._file.schema_arrow)
         self._count = self._file.metadata.num_rows
         if self._count < 0:
             raise DataError(f"{file.name} declares {self._count} rows: it is damaged.")
 
-    def _batches(self, columns: Sequence[int]) -> Iterator[Any]:
+    def _batches(self, columns: Sequence[int], size: int = BATCH) -> Iterator[Any]:
         self._check_unpacked(columns)
         names = [self.names[index] for index in columns]
-        for batch in self._file.iter_batches(BATCH, columns=names):
+        # A long text that stands in every row is stored once, and must stay so in memory.
+        texts = [name for name in names if str(self._schema.field(name).type) in TEXTS]
+        file = self._opened(texts) if texts else self._file
+        for batch in file.iter_batches(size, columns=names):
             yield batch.select(names)
+
+    def _opened(self, texts: Sequence[str] = ()) -> Any:
+        from pyarrow import parquet
+
+        return parquet.ParquetFile(
+            self.file.handle if self.file.path is None else self.file.path,
+            read_dictionary=list(texts),
+            thrift_string_size_limit=METADATA_LIMIT,
+            thrift_container_size_limit=METADATA_LIMIT,
+        )
 
     def _check_unpacked(self, columns: Sequence[int]) -> None:
         """Refuse columns that declare to unpack to far more than the file."""
@@ -174,7 +184,8 @@ class ArrowSource(ColumnarSource):
         )
         return ipc.open_file(source) if self._is_file else ipc.open_stream(source)
 
-    def _batches(self, columns: Sequence[int]) -> Iterator[Any]:
+    def _batches(self, columns: Sequence[int], size: int = BATCH) -> Iterator[Any]:
+        del size  # batches are as large as they were written
         with self._open() as reader:
             for index in range(reader.num_record_batches) if self._is_file else [None]:
                 for batch in [reader.get_batch(index)] if self._is_file else reader:
@@ -210,10 +221,14 @@ def _floats(column: Any, dtype: Any) -> FloatArray:
 
 
 def _values(column: Any) -> Any:
-    """Return a column of ids or labels: whole numbers as such, anything else as Python has it."""
+    """Return a column of ids or labels: whole numbers as such, anything else as text."""
     pa = arrow()
     if pa.types.is_integer(column.type) and not column.null_count:
         return column.to_numpy(zero_copy_only=False)
-    values = np.empty(len(column), object)
-    values[:] = [str(value) if value is not None else "" for value in column.to_pylist()]
-    return values
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    words = ["" if word is None else str(word) for word in column.dictionary.to_pylist()]
+    codes = column.indices.cast(pa.int64()).fill_null(len(words)).to_numpy(zero_copy_only=False)
+    values = np.empty(len(words) + 1, object)
+    values[:] = [*words, ""]
+    return values[codes]
