@@ -8,7 +8,9 @@ import re
 import struct
 import subprocess
 import sys
+import warnings
 import zipfile
+from contextlib import suppress
 from hashlib import blake2b
 
 import numpy as np
@@ -20,6 +22,7 @@ from sketchmeans import FullKernelKMeans, KernelEmbedding, KernelKMeans, load, s
 from sketchmeans.container import ModelFileError
 
 N_MUTATIONS = 400
+N_FORGERIES = 300
 
 
 def digest(*parts):
@@ -136,6 +139,7 @@ HEADERS = [
     ("plain", "is neither a number nor a short text", {"parameters.gamma": "m" * 2000}),
     ("plain", "kernel='__import__' is not known", {"parameters.kernel": "__import__"}),
     ("plain", "random_state is neither", {"parameters.random_state": "0"}),
+    ("plain", "is more than the 1024 threads", {"parameters.n_jobs": 10**6}),
     ("plain", "width_=-1 is too small", {"numbers.width_": -1}),
     ("plain", "rank_=4.0 must be a whole number", {"numbers.rank_": 4.0}),
     ("plain", "where 5 would agree with rank_", {"numbers.rank_": 5}),
@@ -286,6 +290,11 @@ def forged(contents, trap):
     yield "shorter samples", shortened(contents["refined"], all_points), message
     full = ["new_points_X", "new_points_norms"]
     yield "shorter samples of full", shortened(contents["full"], full), message
+    header, parts = take_apart(
+        shortened(contents["given"], ["samples_diagonal", "new_points_diagonal"])
+    )
+    header["n_features_in_"] = 59
+    yield "fewer columns than samples", put_together(header, parts), message
     yield "shorter diagonal", shortened(contents["given"], ["samples_diagonal"]), "would agree"
 
 
@@ -359,6 +368,53 @@ def test_every_mutated_file_is_refused(contents, tmp_path):
         path.write_bytes(content)
         with pytest.raises(ModelFileError, match="cannot be loaded: "):
             load(path)
+
+
+JUNK = [None, True, 0, -1, 2, 59, 61, 1e300, "", "x", "rbf", "linear", "float32", "rows", "data"]
+JUNK += ["features", "new_points", [], {}, [1], 2**63, 10**30, "<f4", "<i4", "F"]
+
+
+def places(value):
+    """Yield every container of a header with each of its keys."""
+    for key in value if isinstance(value, dict) else range(len(value)):
+        yield value, key
+        if isinstance(value[key], dict | list):
+            yield from places(value[key])
+
+
+def test_a_forgery_with_right_checksums_is_refused_or_can_be_used(contents, tmp_path):
+    """No obscure error later: what loads predicts, or says in a ValueError why it cannot."""
+    random = np.random.default_rng(1)
+    path = tmp_path / "forged.skm"
+    loaded = 0
+    for index in range(N_FORGERIES):
+        name = list(contents)[index % len(contents)]
+        header, parts = take_apart(contents[name])
+        if index % 2:
+            chosen = list(places(header))
+            value, key = chosen[random.integers(len(chosen))]
+            value[key] = JUNK[random.integers(len(JUNK))]
+        else:
+            array = list(parts)[random.integers(len(parts))]
+            changed = bytearray(parts[array])
+            changed[random.integers(len(changed))] = random.integers(256)
+            parts[array] = bytes(changed)
+        try:
+            path.write_bytes(put_together(header, parts))
+        except (AttributeError, TypeError, ValueError):
+            continue  # the table itself is gone
+        try:
+            model = load(path)
+        except ModelFileError:
+            continue
+        loaded += 1
+        X = {"given": data() @ data().T, "named": frame()}.get(name, data())
+        with warnings.catch_warnings(), suppress(ValueError):
+            warnings.simplefilter("ignore")
+            for method in {"predict", "transform", "score"} & set(dir(model)):
+                getattr(model, method)(X)
+        str(getattr(model, "certificate_", None))
+    assert 50 < loaded < N_FORGERIES - 50
 
 
 def test_every_bit_before_the_arrays_is_covered(contents, tmp_path):

@@ -302,21 +302,22 @@ folder, step = sys.argv[1:]
 small, large = os.path.join(folder, "small.skm"), os.path.join(folder, "large.skm")
 random = np.random.default_rng(0)
 def fit(n):
-    return KernelKMeans(2, rank=3, n_init=1, n_refine=1, max_iter=2, random_state=0).fit(
-        random.normal(size=(n, 100)).astype(np.float32))
+    return KernelKMeans(2, rank=20, n_init=1, n_refine=1, max_iter=2, random_state=0).fit(
+        random.normal(size=(n, 60)).astype(np.float32))
 if step == "save":
     save(fit(500), small)
     model = fit(500)
     # As many samples as it takes to see a copy: predictions of this model are not asked for.
     n = 300_000
-    for name in ("labels_", "embedding_", "_dual"):
+    for name in ("labels_", "embedding_"):
         old = getattr(model, name)
         setattr(model, name, np.zeros((n, *old.shape[1:]), old.dtype))
     from sketchmeans.lloyd import FeatureCentroids
     from sketchmeans.operators import DataOperator
     old = model._centroids
     model._centroids = FeatureCentroids(model.labels_, None, old.sizes, old.squared_norms)
-    X = np.ones((n, 100), np.float32)
+    model._dual = np.ones((n, 25))[:, :20]  # not contiguous
+    X = np.ones((n, 60), np.float32)
     model._new_points = model._samples = DataOperator(X, model._new_points.kernel)
     before = peak()
     save(model, large)

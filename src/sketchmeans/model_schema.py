@@ -25,6 +25,8 @@ Check = Callable[[str, Any], None]
 OUTPUTS = (None, "default", "pandas", "polars")
 """What ``set_output`` may have asked of ``transform``."""
 LONGEST_TEXT = 1000
+MOST_JOBS = 1024
+"""``predict`` starts as many threads: a file does not decide to start a million."""
 
 
 def _non_negative(name: str, value: Any) -> None:
@@ -129,6 +131,11 @@ def _check_parameters(parameters: Any, cls: type[Model]) -> None:
     if not isinstance(parameters.get("random_state"), int | None):
         raise ModelFileError("its random_state is neither a whole number nor null.")
     cls(**parameters)._check_options()
+    if abs(parameters.get("n_jobs") or 0) > MOST_JOBS:
+        raise ModelFileError(
+            f"n_jobs={parameters['n_jobs']} is more than the {MOST_JOBS} threads that a file may "
+            "ask for. Set n_jobs=-1 before saving to use all cores."
+        )
 
 
 def _check_stats(stats: Any) -> None:
