@@ -57,7 +57,7 @@ def write_report(
     command : str or sequence of str
         What repeats the result: a line as it is, or the words of a command, which are quoted.
     feature_names : sequence, optional
-        Names of the columns of X; numbers, or those of a frame, if left out.
+        Names of the columns of X; "feature 0" and so on, or those of a frame, if left out.
     ids : sequence, optional
         Names of the samples; row numbers from 0 if left out.
     truth : sequence, optional
@@ -95,8 +95,9 @@ def write_report(
         X = X.to_numpy()
     elif X is not None:
         X = sparse.csr_matrix(X) if sparse.issparse(X) else np.asarray(X)
-    for name, given in (("X", X), ("ids", ids), ("truth", truth)):
-        if given is not None and (rows := np.shape(given)[0]) != n:
+    ids, truth = _indexed(ids), _indexed(truth)
+    for name, rows in (("X", _rows(X)), ("ids", _rows(ids)), ("truth", _rows(truth))):
+        if rows is not None and rows != n:
             raise ValueError(
                 f"{name} has {rows} rows, but the model was fitted to {n} samples. Give one of "
                 "each sample, in their order."
@@ -105,7 +106,9 @@ def write_report(
     if model.kernel == "precomputed":
         X = None  # the values of a kernel matrix tell a reader nothing
     p = 0 if X is None else X.shape[1]
-    names = list(range(p)) if feature_names is None or X is None else list(feature_names)
+    names: list[Any] = [f"feature {column}" for column in range(p)]
+    if feature_names is not None and X is not None:
+        names = list(feature_names)
     if len(names) != p:
         raise ValueError(
             f"feature_names has {len(names)} names, but X has {p} columns. Give a name a column."
@@ -123,3 +126,14 @@ def write_report(
     with whole_file(path) as temporary:
         temporary.write_bytes(text.encode("utf-8"))
     return Path(path)
+
+
+def _indexed(values: Any) -> Any:
+    """Return what can be asked for its third value by the number 2; a series is asked by label."""
+    return values.to_numpy() if hasattr(values, "to_numpy") else values
+
+
+def _rows(values: Any) -> int | None:
+    if values is None:
+        return None
+    return int(values.shape[0]) if hasattr(values, "shape") else len(values)

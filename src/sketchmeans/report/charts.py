@@ -10,7 +10,7 @@ import numpy as np
 from sketchmeans.intervals import Interval
 from sketchmeans.kernels import FloatArray
 from sketchmeans.palette import MARKS, look
-from sketchmeans.report.html import Markup, join, tag
+from sketchmeans.report.html import Markup, join, scrolling, tag
 
 _STAR = "L".join(
     f"{radius * math.sin(math.pi * k / 5):.2f},{-radius * math.cos(math.pi * k / 5):.2f}"
@@ -168,12 +168,6 @@ def certificate(known: Sequence[Interval]) -> Markup:
 
 
 def _drawing(parts: Sequence[Markup], width: int, height: int, label: str) -> Markup:
-    return tag(
-        "svg",
-        tag("title", label),
-        join(parts),
-        class_="chart",
-        viewBox=f"0 0 {width} {height}",
-        role="img",
-        aria_label=label,
-    )
+    box = f"0 0 {width} {height}"
+    drawing = tag("svg", join(parts), class_="chart", viewBox=box, role="img", aria_label=label)
+    return scrolling(drawing, label.split(":")[0])

@@ -15,7 +15,7 @@ from sketchmeans.palette import best_axes
 from sketchmeans.points import data_blocks, dense_rows, row_blocks
 from sketchmeans.showing import Shown
 
-POINTS = 4000
+POINTS = 3000
 """Samples in the picture of the embedding."""
 SILHOUETTES = 2000
 """Samples that silhouettes are computed of, each against all the others."""
@@ -23,10 +23,11 @@ MEMBERS = 5
 """Typical members of a cluster."""
 FEATURES = 12
 """Features whose values are shown."""
-COLUMNS = 8
+COLUMNS = 6
 """Columns of the embedding to choose from."""
-CLUSTERS = 100
-"""Clusters, and true labels, in tables."""
+CLUSTERS = 60
+"""Clusters, and true labels, in tables. With these six numbers the file stays below 2 MB whatever
+the names are (tests/test_report.py)."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,12 @@ class Agreement:
     codes: FloatArray
     """The index of the true label of each sample."""
 
+    @property
+    def listed(self) -> FloatArray:
+        """The labels that are shown by name: all, or the commonest."""
+        order = np.argsort(-self.counts.sum(axis=1), kind="stable")
+        return np.sort(order[:CLUSTERS])
+
 
 def distances(Y: FloatArray, labels: FloatArray, centers: FloatArray) -> FloatArray:
     """Return the distance of each row to the centroid of its cluster."""
@@ -111,9 +118,9 @@ def telling_features(samples: Samples, labels: FloatArray, rows: FloatArray) -> 
     if X is None:
         return []
     p = X.shape[1]
-    if p <= FEATURES:
-        return list(range(p))
     groups = np.unique(labels[rows], return_inverse=True)[1]
+    if p <= FEATURES or groups.max() == 0:
+        return list(range(min(p, FEATURES)))
     member = sparse.csr_matrix((np.ones(len(rows)), (groups, np.arange(len(rows)))))
     sizes = np.asarray(member.sum(axis=1)).ravel()
     between, total = np.zeros(p), np.zeros(p)
@@ -169,9 +176,10 @@ def silhouette(Y: FloatArray, labels: FloatArray, random: np.random.Generator) -
 
 def agreement(truth: Any, labels: FloatArray, n_clusters: int) -> Agreement:
     """Count true labels by cluster. Labels of any type are compared as text."""
-    values = np.asarray(truth)
-    if values.dtype.kind not in "biuU":
-        values = np.array([_name(value) for value in values], dtype=object)
+    if getattr(truth, "dtype", np.dtype(object)).kind in "biu":
+        values = np.asarray(truth)
+    else:
+        values = np.array([_name(value) for value in truth], dtype=object)
     classes, codes = np.unique(values, return_inverse=True)
     counts = np.zeros((len(classes), n_clusters), np.int64)
     np.add.at(counts, (codes, labels), 1)

@@ -9,20 +9,22 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-LONGEST = 48
+LONGEST = 40
 """Characters of a name, an id or a label that are shown."""
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_UNSEEN = r"\u2028-\u202e\u2066-\u2069\ufeff"
+"""Marks that turn or break the text after them and are not seen themselves."""
+_CONTROL = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff{_UNSEEN}]")
 _ATTRIBUTE = re.compile(r"[a-z][a-zA-Z0-9-]*")
 
 
 class Markup(str):
-    """Text that is HTML already. Only ``tag`` and ``join`` make it from what is not."""
+    """Text that is HTML already. Nothing from the data is made so but by ``tag`` and ``join``."""
 
     __slots__ = ()
 
 
 def printable(text: Any) -> str:
-    r"""Return text with control characters as their pictures, and halves of characters marked.
+    r"""Return text with control characters as their pictures, and others that nobody sees marked.
 
     >>> printable("a\x00b\ud800")
     'a␀b�'
@@ -109,7 +111,7 @@ def data_block(name: str, data: Any) -> Markup:
 
 
 def command_line(command: str | Sequence[str]) -> str:
-    r"""Return a command as one types it; control characters and stray bytes as $'\x1b'.
+    r"""Return a command as one types it; what cannot be seen as $'\x1b'.
 
     >>> command_line(["sketchmeans", "cluster", "my data.csv", "-k", "3"])
     "sketchmeans cluster 'my data.csv' -k 3"
@@ -122,7 +124,7 @@ def command_line(command: str | Sequence[str]) -> str:
 
 
 def _quoted(word: str) -> str:
-    if not re.search(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]", word):
+    if not re.search(rf"[\x00-\x1f\x7f-\x9f\ud800-\udfff{_UNSEEN}]", word):
         return shlex.quote(word)
 
     def code(found: re.Match[str]) -> str:
@@ -130,4 +132,4 @@ def _quoted(word: str) -> str:
             return "\\" + found[0]
         return "".join(f"\\x{byte:02x}" for byte in found[0].encode("utf-8", "surrogateescape"))
 
-    return "$'" + re.sub(r"[\x00-\x1f\x7f-\x9f\udc80-\udcff\\']", code, word) + "'"
+    return "$'" + re.sub(rf"[\x00-\x1f\x7f-\x9f\udc80-\udcff{_UNSEEN}\\']", code, word) + "'"

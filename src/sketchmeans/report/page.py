@@ -105,11 +105,11 @@ def picture(findings: Findings) -> dict[str, Any]:
     rows, _ = findings.drawn
     Y, labels = findings.shown.embedding, findings.labels
     columns, first = content.columns_to_draw(findings.shown)
-    axes = [{"name": f"column {column}", "at": rounded(Y[rows, column], 6)} for column in columns]
+    axes = [{"name": f"column {column}", "at": rounded(Y[rows, column], 5)} for column in columns]
     start = [columns.index(column) for column in first]
     if len(axes) == 1:
         shake = findings.random(2).uniform(-0.3, 0.3, len(rows))
-        axes.append({"name": "cluster", "at": rounded(labels[rows] + shake, 6)})
+        axes.append({"name": "cluster", "at": rounded(labels[rows] + shake, 5)})
         start = [0, 1]
     values = findings.samples.values(rows, findings.features)
     known = findings.agreement
@@ -119,15 +119,21 @@ def picture(findings: Findings) -> dict[str, Any]:
         "equal": len(columns) > 1,
         "cluster": labels[rows].tolist(),
         "id": [findings.row_id(row) for row in rows],
-        "truth": None
-        if known is None
-        else [short(known.classes[code]) for code in known.codes[rows]],
+        "truth": None if known is None else named(known, rows),
         "features": findings.feature_names,
         "values": [rounded(column, 5) for column in values.T],
         "colours": len(COLOURS),
         "marks": [charts.MARK_PATHS[name] for name in MARKS],
         "clusters": [{"number": k, "size": int(findings.sizes[k])} for k in findings.clusters],
     }
+
+
+def named(known: content.Agreement, rows: FloatArray) -> dict[str, Any]:
+    """Return names of true labels, and which of them each row has; rare ones share the last."""
+    place = np.full(len(known.classes), len(known.listed))
+    place[known.listed] = np.arange(len(known.listed))
+    names = [short(known.classes[code]) for code in known.listed]
+    return {"names": [*names, "a rare one"], "of": place[known.codes[rows]].tolist()}
 
 
 def rounded(values: FloatArray, digits: int) -> list[float | None]:

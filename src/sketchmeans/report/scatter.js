@@ -5,11 +5,8 @@
   const plot = document.getElementById("plot");
   const tip = document.getElementById("tip");
   const count = data.cluster.length;
-  const size = { width: 720, height: 520, left: 62, right: 10, top: 10, bottom: 46 };
-  const inner = {
-    width: size.width - size.left - size.right,
-    height: size.height - size.top - size.bottom,
-  };
+  const size = { width: 0, height: 0, left: 62, right: 10, top: 10, bottom: 46 };
+  const inner = { width: 0, height: 0 };
   const chosen = new Set();
   let axes = data.start.slice();
   let view = null; // what is seen: x0, x1, y0, y1 in units of the data
@@ -30,15 +27,13 @@
     return element;
   }
 
-  const root = svg("svg", { viewBox: `0 0 ${size.width} ${size.height}`, "aria-hidden": "true" });
+  const root = svg("svg", { "aria-hidden": "true" });
   plot.insertBefore(root, tip);
   const clip = svg("clipPath", { id: "inside" }, root);
-  const area = { x: size.left, y: size.top, width: inner.width, height: inner.height };
-  svg("rect", area, clip);
-  svg("rect", { ...area, class: "back" }, root);
+  const frames = [svg("rect", {}, clip), svg("rect", { class: "back" }, root)];
   const grid = svg("g", {}, root);
   const points = svg("g", { "clip-path": "url(#inside)" }, root);
-  svg("rect", { ...area, class: "frame" }, root);
+  frames.push(svg("rect", { class: "frame" }, root));
   const ring = svg("circle", { r: 7, class: "here", visibility: "hidden" }, points);
   const box = svg("rect", { class: "box", visibility: "hidden" }, root);
 
@@ -174,7 +169,7 @@
     ring.setAttribute("cx", x);
     ring.setAttribute("cy", y);
     if (changed) tell(index);
-    const ratio = root.getBoundingClientRect().width / size.width;
+    const ratio = plot.clientWidth / size.width; // not 1 on paper
     const right = x < size.width / 2;
     const room = plot.clientWidth - tip.offsetWidth;
     const left = right ? x * ratio + 14 : x * ratio - tip.offsetWidth - 14;
@@ -192,7 +187,7 @@
       html("td", value, row);
     };
     line("cluster", data.cluster[index]);
-    if (data.truth) line("true label", data.truth[index]);
+    if (data.truth) line("true label", data.truth.names[data.truth.of[index]]);
     data.features.forEach((name, feature) => {
       const value = data.values[feature][index];
       line(name, value === null ? "" : value);
@@ -235,8 +230,8 @@
       if (wide > 5 && high > 5) {
         const factor = Math.min(inner.width / wide, inner.height / high);
         const middle = [(x + held.fromX) / 2, (y + held.fromY) / 2];
-        move(size.left + inner.width / 2 - middle[0], size.top + inner.height / 2 - middle[1]);
-        zoom(factor, size.left + inner.width / 2, size.top + inner.height / 2);
+        move(center()[0] - middle[0], center()[1] - middle[1]);
+        zoom(factor, ...center());
       }
     }
     held = null;
@@ -252,7 +247,7 @@
     zoom(Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0015)), ...place(event));
   }, { passive: false });
 
-  const center = [size.left + inner.width / 2, size.top + inner.height / 2];
+  const center = () => [size.left + inner.width / 2, size.top + inner.height / 2];
   let order = null; // samples from left to right
   function step(by) {
     if (!order) {
@@ -264,8 +259,8 @@
     point(able[now < 0 ? 0 : (now + by + able.length) % able.length]);
   }
   const keys = {
-    "+": () => zoom(1.5, ...center), "=": () => zoom(1.5, ...center),
-    "-": () => zoom(1 / 1.5, ...center), "0": showAll,
+    "+": () => zoom(1.5, ...center()), "=": () => zoom(1.5, ...center()),
+    "-": () => zoom(1 / 1.5, ...center()), "0": showAll,
     ArrowRight: () => step(1), ArrowLeft: () => step(-1),
     Escape: () => point(-1),
   };
@@ -279,8 +274,8 @@
     else return;
     event.preventDefault();
   });
-  document.getElementById("closer").addEventListener("click", () => zoom(1.5, ...center));
-  document.getElementById("farther").addEventListener("click", () => zoom(1 / 1.5, ...center));
+  document.getElementById("closer").addEventListener("click", () => zoom(1.5, ...center()));
+  document.getElementById("farther").addEventListener("click", () => zoom(1 / 1.5, ...center()));
   document.getElementById("whole").addEventListener("click", showAll);
 
   ["across", "up"].forEach((name, which) => {
@@ -317,5 +312,23 @@
     });
     buttons.push([number, button]);
   }
-  showAll();
+  function fit() {
+    // One unit of the drawing is one pixel, so that letters and marks keep their size.
+    const width = Math.max(300, plot.clientWidth);
+    if (width === size.width) return;
+    size.width = width;
+    size.height = Math.max(300, Math.min(540, Math.round(width * 0.68)));
+    inner.width = size.width - size.left - size.right;
+    inner.height = size.height - size.top - size.bottom;
+    root.setAttribute("viewBox", `0 0 ${size.width} ${size.height}`);
+    for (const frame of frames) {
+      frame.setAttribute("x", size.left);
+      frame.setAttribute("y", size.top);
+      frame.setAttribute("width", inner.width);
+      frame.setAttribute("height", inner.height);
+    }
+    showAll();
+  }
+  fit();
+  new ResizeObserver(fit).observe(plot);
 })();

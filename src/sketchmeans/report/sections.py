@@ -91,7 +91,7 @@ def clusters(found: Findings) -> Markup:
         row: list[Any] = [_cluster(k), f"{size:,}", f"{size / n:.1%}", charts.bar(size / largest)]
         if silhouette is not None:
             value = silhouette.of_cluster.get(k)
-            row += ["", ""] if value is None else [f"{value:.3f}", charts.bar(value)]
+            row += ["", ""] if value is None else [f"{value:z.3f}", charts.bar(value)]
         if known is not None:
             common = int(known.counts[:, k].argmax())
             share = known.counts[common, k] / size if size else 0
@@ -118,8 +118,8 @@ def _silhouette_words(found: Findings) -> str:
         f"a random choice of {silhouette.n_samples:,} samples (seed {found.seed})"
     )  # fmt: skip
     return (
-        f"The mean silhouette is {silhouette.mean:.3f}, in the embedding, over {which}. It is near "
-        "1 where clusters are tight and far apart, near 0 where they touch, and below 0 where "
+        f"The mean silhouette is {silhouette.mean:z.3f}, in the embedding, over {which}. It is "
+        "near 1 where clusters are tight and far apart, near 0 where they touch, and below 0 where "
         "samples are nearer to another cluster than to their own."
     )
 
@@ -150,8 +150,14 @@ def embedding(found: Findings) -> Markup:
         words = f"All {n:,} samples."
     words += (
         " Distances in the embedding are distances in the feature space of the kernel, as far as "
-        "its rank goes; the picture shows two of its columns."
+        "its rank goes"
     )
+    if found.shown.embedding.shape[1] > 1:
+        words += "; the picture shows two of its columns."
+    else:
+        words += (
+            ". It has one column: the picture sets clusters, shaken a little, above each other."
+        )
     if found.shown.is_extra:
         words += (
             " The model itself works without an embedding: this one was made for the report, with "
@@ -206,36 +212,36 @@ def typical(found: Findings) -> Markup:
     head = ["cluster", "sample", "distance"]
     head += ["true label"] if known is not None else []
     head += found.feature_names
+    words_at = {0, 1, 3} if known is not None else {0, 1}
+
+    def cell(name: str, place: int, child: Any, **more: Any) -> Markup:
+        return tag(name, child, class_=None if place in words_at else "number", **more)
+
     bodies = []
     for k, rows in found.typical.items():
-        if not len(rows):
-            continue
-        values = samples.values(rows, found.features)
-        lines = [
+        lines: list[list[Any]] = [
             [found.row_id(row), f"{found.away[row]:.4g}"]
             + ([short(known.classes[known.codes[row]])] if known is not None else [])
-            + [f"{value:.5g}" for value in line]
-            for row, line in zip(rows, values, strict=True)
+            + [f"{value:.5g}" for value in values]
+            for row, values in zip(rows, samples.values(rows, found.features), strict=True)
         ]
-        if found.features:
+        if lines and found.features:
             blank = ["", ""] if known is not None else [""]
-            mean = [tag("em", "mean of the cluster"), *blank, *(f"{v:.5g}" for v in means[k])]
-            lines.insert(0, mean)
-        name = tag("th", _cluster(k), scope="rowgroup", rowspan=str(len(lines)))
-        bodies.append(tag("tbody", *(
-            tag("tr", name if index == 0 else None, *(
-                tag("td", cell, class_="number" if place else None)
-                for place, cell in enumerate(line)
-            ))
-            for index, line in enumerate(lines)
-        )))  # fmt: skip
-    top = tag("tr", *(
-        tag("th", words, scope="col", class_="number" if place > 1 else None)
-        for place, words in enumerate(head)
-    ))  # fmt: skip
+            name = tag("em", "mean of the cluster")
+            lines.insert(0, [name, *blank, *(f"{value:.5g}" for value in means[k])])
+        trs = [
+            [cell("td", place, child) for place, child in enumerate(line, start=1)]
+            for line in lines
+        ]
+        if trs:
+            trs[0].insert(0, tag("th", _cluster(k), scope="rowgroup", rowspan=str(len(trs))))
+            bodies.append(tag("tbody", *(tag("tr", *cells) for cells in trs)))
+    top = tag("tr", *(cell("th", place, name, scope="col") for place, name in enumerate(head)))
     p = 0 if samples.X is None else samples.X.shape[1]
     if not found.features:
         words = "The kernel was given, or X was not, so that there are no values to show."
+    elif p > len(found.features) and np.count_nonzero(found.sizes) == 1:
+        words = f"Shown are the first {len(found.features)} of {p:,} features."
     elif p > len(found.features):
         words = (
             f"Shown are the {len(found.features)} of {p:,} features whose variance lies most "
@@ -249,7 +255,7 @@ def typical(found: Findings) -> Markup:
             _only(found, "clusters"),
             scrolling(tag("table", tag("thead", top), *bodies, class_="groups"), "Typical members"),
         ]
-    )  # fmt: skip
+    )
 
 
 def spectrum(found: Findings) -> Markup:
@@ -264,8 +270,8 @@ def spectrum(found: Findings) -> Markup:
     words += "."
     if len(beyond):
         words += (
-            f" Hollow points are the next {len(beyond)} eigenvalues, which the sketch saw and the "
-            "rank dropped; they are less accurate."
+            f" Hollow points go on from there: {len(beyond)} of what the sketch saw and the rank "
+            "dropped; they are less accurate."
         )
     return join([tag("p", words), charts.spectrum(values, beyond)])
 
@@ -281,7 +287,7 @@ def certificate(found: Findings) -> Markup:
     if known.objective is not None:
         rows.append(("objective of these labels", f"{known.objective:.6g}, exactly"))
     elif known.objective_upper is not None:
-        low, high = known.objective_lower, known.objective_upper
+        low, high = drawn[0].low, drawn[0].high
         rows.append(("objective of these labels", f"between {low:.6g} and {high:.6g}"))
     if known.optimum_lower is not None:
         rows.append(("best possible objective", f"at least {known.optimum_lower:.6g}"))
@@ -320,8 +326,7 @@ def truth(found: Findings) -> Markup:
     known = found.agreement
     if known is None:
         return tag("p", "No true labels were given.")
-    order = np.argsort(-known.counts.sum(axis=1), kind="stable")
-    listed = np.sort(order[: content.CLUSTERS])
+    listed = known.listed
     rows = []
     for code in listed:
         line = known.counts[code]
@@ -332,9 +337,9 @@ def truth(found: Findings) -> Markup:
         ]
         rows.append([short(known.classes[code]), *cells, f"{line.sum():,}"])
     words = (
-        f"Normalised mutual information {known.nmi:.3f}, adjusted Rand index {known.ari:.3f}; both "
-        "are 1 where clusters and labels agree, and near 0 where they have nothing to do with each "
-        "other. The commonest cluster of each label is bold."
+        f"Normalised mutual information {known.nmi:z.3f}, adjusted Rand index {known.ari:z.3f}; "
+        "both are 1 where clusters and labels agree, and near 0 where they have nothing to do with "
+        "each other. The commonest cluster of each label is bold."
     )
     if len(listed) < len(known.classes):
         words += f" The {len(listed)} commonest of {len(known.classes):,} labels are listed."

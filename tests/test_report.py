@@ -1,0 +1,370 @@
+"""The report: what it says is true, and nothing in it is larger for more samples."""
+
+import json
+import re
+import subprocess
+import tracemalloc
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_iris, make_blobs
+from sklearn.metrics import (
+    adjusted_rand_score,
+    normalized_mutual_info_score,
+    silhouette_samples,
+    silhouette_score,
+)
+
+from sketchmeans import ColumnStream, FullKernelKMeans, KernelEmbedding, KernelKMeans
+from sketchmeans.datasets import make_rings
+from sketchmeans.report import content, write_report
+from sketchmeans.report.html import command_line
+
+IRIS = load_iris()
+
+
+class Text(HTMLParser):
+    """The words of a page, with tables as lists of rows, and the scatter's data."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tables, self.words, self._cell, self._skip = [], [], None, 0
+        self.feed(page)
+        self.text = " ".join(" ".join(self.words).split())
+        found = re.search(r'<script type="application/json" id="picture">(.*?)</script>', page)
+        self.picture = json.loads(found[1])
+
+    def handle_starttag(self, tag, attrs):
+        self._skip += tag in ("style", "script")
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self._cell = []
+
+    def handle_endtag(self, tag):
+        self._skip -= tag in ("style", "script")
+        if tag in ("td", "th"):
+            self.tables[-1][-1].append("".join(self._cell).strip())
+            self._cell = None
+
+    def handle_data(self, data):
+        if not self._skip:
+            self.words.append(data)
+        if self._cell is not None:
+            self._cell.append(data)
+
+    def table(self, first):
+        return next(table for table in self.tables if table[0][0] == first)
+
+
+def read(path):
+    return Text(path.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def model():
+    return KernelKMeans(3, n_passes=2, random_state=0).fit(IRIS.data)
+
+
+@pytest.fixture(scope="module")
+def report(model, tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "iris.html"
+    written = write_report(
+        path,
+        model,
+        IRIS.data,
+        command=["sketchmeans", "cluster", "my iris.csv", "-k", "3"],
+        feature_names=IRIS.feature_names,
+        ids=[f"flower {row}" for row in range(150)],
+        truth=IRIS.target_names[IRIS.target],
+        source="my iris.csv",
+    )
+    assert written == path
+    return read(path)
+
+
+def test_it_says_what_was_asked_and_how_to_repeat_it(report, model):
+    asked = {row[0]: row[1] for row in report.table("data")}
+    assert asked["data"] == "my iris.csv"
+    assert asked["samples"] == "150"
+    assert asked["features"] == "4 (float64)"
+    assert asked["kernel"] == f"rbf, γ = {model.gamma_:.5g} (median)"
+    assert asked["method"] == "one-pass, 2 passes"
+    assert asked["rank of the embedding"] == "13 (asked: auto)"
+    options = {row[0]: row[1] for row in report.table("coef0")}
+    assert options == {name: repr(value) for name, value in model.get_params().items()}
+    assert "sketchmeans cluster 'my iris.csv' -k 3" in report.text
+
+
+def test_sizes_and_silhouettes_are_those_of_the_labels(report, model):
+    head, *rows = report.table("cluster")
+    assert head == ["cluster", "samples", "share", "", "silhouette", "", "mostly", "of it"]
+    values = silhouette_samples(model.embedding_, model.labels_)
+    for cluster, row in enumerate(rows):
+        inside = model.labels_ == cluster
+        assert row[:3] == [str(cluster), str(inside.sum()), f"{inside.mean():.1%}"]
+        assert row[4] == f"{values[inside].mean():.3f}"
+    assert f"The mean silhouette is {values.mean():.3f}, in the embedding, over all" in report.text
+
+
+def test_typical_members_are_the_nearest_to_the_centroid(report, model):
+    rows = next(t for t in report.tables if t[0][1:2] == ["sample"])
+    assert rows[0][4:] == IRIS.feature_names
+    away = np.linalg.norm(model.embedding_ - model.cluster_centers_[model.labels_], axis=1)
+    for cluster in range(3):
+        mean, *members = rows[1 + 6 * cluster : 7 + 6 * cluster]
+        inside = np.flatnonzero(model.labels_ == cluster)
+        nearest = inside[np.argsort(away[inside])[:5]]
+        assert mean[0] == str(cluster)
+        assert mean[4:] == [f"{v:.5g}" for v in IRIS.data[inside].mean(axis=0)]
+        for row, member in zip(nearest, members, strict=True):
+            name = IRIS.target_names[IRIS.target[row]]
+            values = [f"{value:.5g}" for value in IRIS.data[row]]
+            assert member == [f"flower {row}", f"{away[row]:.4g}", name, *values]
+
+
+def test_true_labels_are_counted_by_cluster(report, model):
+    head, *rows = report.table("true label")
+    assert head == ["true label", "0", "1", "2", "all"]
+    for name, row in zip(IRIS.target_names, rows, strict=True):
+        shown = IRIS.target_names[IRIS.target] == name
+        counts = [np.sum(shown & (model.labels_ == k)) for k in range(3)]
+        assert row == [name, *(str(count) for count in counts), "50"]
+    nmi = normalized_mutual_info_score(IRIS.target, model.labels_)
+    ari = adjusted_rand_score(IRIS.target, model.labels_)
+    assert f"mutual information {nmi:.3f}, adjusted Rand index {ari:.3f};" in report.text
+
+
+def test_certificate_spectrum_and_cost_are_those_of_the_model(report, model):
+    known = model.certificate_
+    assert f"At most {known.relative_gap:.1%} above the best possible." in report.text
+    numbers = {row[0]: row[1] for row in report.table("objective of these labels")}
+    assert numbers["best possible objective"] == f"at least {known.optimum_lower:.6g}"
+    assert numbers["trace that the embedding leaves out"] == f"{known.trace_error:.6g}"
+    held = model.eigenvalues_.sum() / 150
+    assert f"rank 13 and holds {held:.1%} of the trace" in report.text
+    stages = {row[0]: row[1] for row in report.table("stage")[1:]}
+    seconds = model.stats_["seconds"]
+    assert stages == {name: f"{value:.3f} s" for name, value in seconds.items()} | {
+        "in all": f"{sum(seconds.values()):.3f} s"
+    }
+
+
+def test_the_picture_holds_the_embedding_and_the_values(report, model):
+    picture = report.picture
+    assert picture["cluster"] == model.labels_.tolist()
+    assert picture["id"] == [f"flower {row}" for row in range(150)]
+    assert len(picture["axes"]) == content.COLUMNS
+    for axis in picture["axes"]:
+        column = int(axis["name"].removeprefix("column "))
+        np.testing.assert_allclose(axis["at"], model.embedding_[:, column], rtol=1e-4)
+    np.testing.assert_allclose(np.transpose(picture["values"]), IRIS.data, rtol=1e-4)
+    assert picture["clusters"] == [
+        {"number": k, "size": int(np.sum(model.labels_ == k))} for k in range(3)
+    ]
+
+
+def test_of_many_samples_a_seeded_choice_is_shown_and_it_says_so(tmp_path):
+    X, _ = make_rings(6000, random_state=0)
+    model = KernelKMeans(2, kernel="polynomial", degree=2, coef0=0, random_state=0).fit(X)
+    found = []
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        path = tmp_path / f"{name}.html"
+        found.append(read(write_report(path, model, X, command="x", random_state=seed)))
+    count = len(found[0].picture["id"])
+    assert 3000 <= count <= 3010
+    words = "A random choice of 3,000 of the 6,000 samples (seed 0) and the typical members, "
+    assert f"{words}{count:,} points in all." in found[0].text
+    assert found[0].picture == found[1].picture
+    assert found[0].picture["id"] != found[2].picture["id"]
+    rows = [int(row) for row in found[0].picture["id"]]
+    assert found[0].picture["cluster"] == model.labels_[rows].tolist()
+    assert set(rows) >= {int(row[-4]) for row in members(found[0])}
+    # Silhouettes of the choice are near those of all.
+    said = float(re.search(r"mean silhouette is ([0-9.]+), .* choice of 2,000", found[0].text)[1])
+    whole = silhouette_score(model.embedding_, model.labels_)
+    assert said == pytest.approx(whole, abs=0.03)
+
+
+def members(page):
+    """Rows of the table of typical members, without the means; their last four cells."""
+    rows = next(t for t in page.tables if t[0][1:2] == ["sample"])[1:]
+    return [row[-4:] for row in rows if "mean of the cluster" not in row]
+
+
+def test_sparse_data_are_shown_as_dense_ones_are(tmp_path):
+    X, _ = make_blobs(200, 30, centers=3, random_state=0)
+    X[np.abs(X) < 3] = 0
+    pages = [
+        read(write_report(tmp_path / name, KernelKMeans(3, gamma=0.01, random_state=0).fit(given),
+                          given, command="x"))
+        for name, given in (("dense", X), ("sparse", sparse.csr_matrix(X)))
+    ]  # fmt: skip
+    dense, thin = (page.picture for page in pages)
+    assert dense["features"] == thin["features"]
+    assert len(dense["features"]) == content.FEATURES
+    assert dense["values"] == thin["values"]
+    assert dense["cluster"] == thin["cluster"]
+    assert "Shown are the 12 of 30 features" in pages[0].text
+    assert f"sparse, {np.count_nonzero(X):,} numbers stored" in pages[1].text
+
+
+def test_the_features_shown_are_those_that_differ_most_by_cluster(tmp_path):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(300, 40))
+    truth = np.arange(300) % 3
+    for feature in (31, 7, 19):
+        X[:, feature] = 1e6 + 50 * truth + random.normal(size=300) * (1 + feature)
+    names = [f"f{column}" for column in range(40)]
+    model = KernelKMeans(3, kernel="rbf", gamma=1e-4, random_state=0).fit(X)
+    assert adjusted_rand_score(truth, model.labels_) > 0.5
+    for name, given in (("a", X), ("b", sparse.csr_matrix(X - np.r_[[1e6] * 40]))):
+        path = write_report(tmp_path / name, model, given, command="x", feature_names=names)
+        assert set(read(path).picture["features"][:3]) == {"f31", "f7", "f19"}
+
+
+def test_full_kernel_k_means_is_reported_with_an_embedding_made_for_it(tmp_path):
+    model = FullKernelKMeans(3, n_init=2, random_state=0).fit(IRIS.data)
+    page = read(write_report(tmp_path / "full.html", model, IRIS.data, command="x"))
+    assert "this one was made for the report, with the same kernel, by one pass" in page.text
+    assert page.picture["cluster"] == model.labels_.tolist()
+    own = KernelEmbedding(13, gamma=model.gamma_, random_state=0).fit(IRIS.data).embedding_
+    column = int(page.picture["axes"][0]["name"].removeprefix("column "))
+    np.testing.assert_allclose(page.picture["axes"][0]["at"], own[:, column], rtol=1e-4)
+    with pytest.raises(ValueError, match="FullKernelKMeans works without an embedding"):
+        write_report(tmp_path / "none.html", model, command="x")
+
+
+def test_a_given_kernel_a_stream_and_absent_data_show_no_values(tmp_path):
+    K = np.exp(-np.square(IRIS.data[:, None] - IRIS.data[None]).sum(axis=2))
+    given = KernelKMeans(3, kernel="precomputed", random_state=0).fit(K)
+    full = FullKernelKMeans(3, kernel="precomputed", n_init=1, random_state=0).fit(K)
+    stream = ColumnStream(150, width=30, random_state=0)
+    stream.add_columns(0, K)
+    streamed = KernelKMeans(3, kernel="precomputed", random_state=0).fit(stream)
+    for index, (model, X) in enumerate([(given, K), (given, None), (full, K), (streamed, None)]):
+        path = write_report(tmp_path / f"{index}.html", model, X, command="x")
+        page = read(path)
+        assert page.picture["features"] == []
+        assert "there are no values to show" in page.text
+        assert len(members(page)) == 15
+
+
+def test_one_cluster_rank_one_and_empty_clusters_are_reported(tmp_path):
+    X = np.repeat([[0.0, 1.0], [2.0, 3.0]], 20, axis=0)
+    one = KernelKMeans(1, rank=1, random_state=0).fit(X)
+    page = read(write_report(tmp_path / "one.html", one, X, command="x"))
+    assert "Silhouettes need at least two clusters" in page.text
+    assert [axis["name"] for axis in page.picture["axes"]] == ["column 0", "cluster"]
+    with pytest.warns(match="distinct clusters"):
+        few = KernelKMeans(3, random_state=0).fit(X)
+    page = read(write_report(tmp_path / "few.html", few, X, command="x"))
+    assert sorted(int(row[1]) for row in page.table("cluster")[1:4])[2] == 20
+    zero = KernelKMeans(2, kernel="linear", random_state=0)
+    with pytest.warns(match="distinct clusters"):
+        zero.fit(np.zeros((5, 2)))
+    page = read(write_report(tmp_path / "zero.html", zero, np.zeros((5, 2)), command="x"))
+    assert "All eigenvalues are zero" in page.text
+
+
+def test_frames_and_series_bring_their_names(tmp_path):
+    frame = pd.DataFrame(IRIS.data, columns=list("abcd"), index=np.arange(150)[::-1])
+    model = KernelKMeans(3, random_state=0).fit(frame)
+    truth = pd.Series(IRIS.target, index=frame.index, dtype=float)
+    truth.iloc[3] = np.nan
+    ids = pd.Series([f"row {k}" for k in range(150)], index=frame.index)
+    path = write_report(tmp_path / "f.html", model, frame, command="x", ids=ids, truth=truth)
+    page = read(path)
+    assert page.picture["features"] == list("abcd")
+    assert page.picture["id"][:2] == ["row 0", "row 1"]
+    truth = page.picture["truth"]
+    assert [truth["names"][code] for code in truth["of"][2:5]] == ["0", "(missing)", "0"]
+
+
+def test_a_report_stays_below_two_megabytes(tmp_path):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(5000, 60)) * 1e-7 / 3
+    model = KernelKMeans(120, random_state=0, n_init=1, max_iter=5).fit(X)
+    path = write_report(
+        tmp_path / "large.html",
+        model,
+        X,
+        command="x",
+        ids=["<" * 10_000] * 5000,
+        truth=[f"{'<' * 30}{row}" for row in range(5000)],
+        feature_names=['"' * 10_000] * 60,
+    )
+    assert 1_000_000 < path.stat().st_size < 2_000_000
+    page = read(path)
+    assert "The 60 largest of 120 clusters are listed." in page.text
+    assert max(page.picture["truth"]["of"]) == 60
+    assert "The 60 commonest of 5,000 labels are listed." in page.text
+
+
+def test_memory_does_not_grow_as_the_samples_do_but_for_a_few_numbers_each(tmp_path):
+    X, _ = make_rings(150_000, random_state=0)
+    model = KernelKMeans(
+        2, kernel="polynomial", degree=2, coef0=0, rank=2, n_init=1, random_state=0
+    ).fit(X)
+    write_report(tmp_path / "first.html", model, X, command="x")  # what imports need
+    tracemalloc.start()
+    write_report(tmp_path / "second.html", model, X, command="x")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # 2,000 × 2,000 distances and their copies, the page, and a few numbers a sample.
+    assert peak < 130e6 + 150_000 * 8 * 8
+
+
+def test_an_existing_file_stays_unless_told_otherwise(tmp_path, model):
+    path = tmp_path / "report.html"
+    path.write_text("mine")
+    with pytest.raises(FileExistsError, match=r"exists already.*overwrite=True"):
+        write_report(path, model, command="x")
+    assert path.read_text() == "mine"
+    write_report(path, model, command="x", overwrite=True)
+    assert path.read_text().startswith("<!DOCTYPE html>")
+    with pytest.raises(ValueError, match="X has 7 rows, but the model was fitted to 150 samples"):
+        write_report(path, model, IRIS.data[:7], command="x", overwrite=True)
+    assert path.read_text().startswith("<!DOCTYPE html>")
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"ids": ["a"]}, "ids has 1 rows, but the model was fitted to 150 samples"),
+        ({"truth": [1, 2]}, "truth has 2 rows, but the model was fitted to 150 samples"),
+        ({"feature_names": ["a"]}, "feature_names has 1 names, but X has 4 columns"),
+    ],
+)
+def test_names_that_do_not_fit_are_refused(tmp_path, model, wrong, message):
+    with pytest.raises(ValueError, match=message):
+        write_report(tmp_path / "r.html", model, IRIS.data, command="x", **wrong)
+
+
+def test_an_embedding_alone_is_no_clustering_to_report(tmp_path):
+    embedding = KernelEmbedding(3, random_state=0).fit(IRIS.data)
+    with pytest.raises(ValueError, match="KernelEmbedding has no clusters to report"):
+        write_report(tmp_path / "r.html", embedding, command="x")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["cluster", "my data.csv"],
+        ["a'b", 'c"d', "$(rm x)", "`id`", "!!", "\\", ""],
+        ["tab\there", "line\nbreak", "bell\x07", "return\r", "it's\x1b[0m"],
+        ["é — 漢字", "not utf-8: \udcff\udc80"],
+        ["turned \u202e over", "\ufeff"],
+    ],
+)
+def test_the_command_is_exact_for_a_shell(words):
+    script = f"printf '%s\\0' {command_line(words)}".encode("utf-8", "surrogateescape")
+    told = subprocess.run(["bash", "-c", script], capture_output=True, check=True).stdout
+    assert told.decode("utf-8", "surrogateescape").split("\0")[:-1] == words
+    assert not re.search(r"[\x00-\x1f\x7f\ud800-\udfff\u202e\ufeff]", command_line(words))
