@@ -56,6 +56,7 @@ _EMBEDDING_NUMBERS: dict[str, Check] = {
 _EMBEDDING_ARRAYS: dict[str, Spec] = {
     "embedding_": (("n", "r"), FLOATS),
     "eigenvalues_": (("r",), ("<f8",)),
+    "_sketch_eigenvalues": (("columns",), ("<f8",)),
     "_dual": (("m", "r"), ("<f8",)),
 }
 _CLUSTER_NUMBERS: dict[str, Check] = {"inertia_": _non_negative, "n_iter_": check_count}
