@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 .PHONY: run test lint bench reproduce clean
 
 run: $(READY)
-	@$(BIN)/python -m sketchmeans.demo
+	@$(BIN)/sketchmeans demo
 
 test: lint
 	$(BIN)/python -m pytest

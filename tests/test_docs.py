@@ -1,14 +1,15 @@
 """What the documents show is run; what they name exists."""
 
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import shell
 from oracles import dense_kernel
 
 ROOT = Path(__file__).parents[1]
@@ -28,6 +29,26 @@ def run_blocks(name):
 def test_the_code_of_the_readme_runs():
     space = run_blocks("README.md")
     assert len(space["labels"]) == len(space["X"])
+
+
+def test_the_commands_of_the_readme_run_as_written(tmp_path):
+    blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    commands = [line for block in blocks for line in block.splitlines() if "sketchmeans " in line]
+    assert len(commands) >= 10
+    for command in commands:
+        shown = shell.run(command, tmp_path)
+        assert shown.returncode == 0, (command, shown.stderr)
+        assert shown.stderr == "" or command.endswith(".csv"), (command, shown.stderr)
+        written = re.findall(r"(?:-o|--save|--report|>) ([\w-]+\.\w+)", command)
+        assert shown.stdout or written, command
+        for name in written:
+            assert (tmp_path / name).stat().st_size > 0, (command, name)
+    for name in {
+        match for command in commands for match in re.findall(r"[\w-]+\.(?:csv|skm|html)", command)
+    }:
+        assert (tmp_path / name).exists(), name
+    labels = pd.read_csv(tmp_path / "new-labels.csv")
+    assert labels["image"].tolist() == pd.read_csv(tmp_path / "new-digits.csv")["image"].tolist()
 
 
 def test_the_kernel_sketch_and_method_of_the_contributing_page_work(points):
@@ -68,14 +89,10 @@ def test_constants_name_a_command_that_exists():
             assert (ROOT / "benchmarks" / f"{module}.py").exists(), (source, module)
 
 
-def test_the_demonstration_runs():
-    result = subprocess.run(
-        [sys.executable, "-m", "sketchmeans.demo"],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
-    )
+def test_the_demonstration_runs(tmp_path):
+    result = shell.run("sketchmeans demo", tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "sketchmeans demo" in (ROOT / "Makefile").read_text()
     assert "right for 99" in result.stdout
     assert len(result.stdout.splitlines()) < 50
 

@@ -19,7 +19,7 @@ from sketchmeans.checks import (
     distinct_rows,
 )
 from sketchmeans.engine import Crew, thread_controller
-from sketchmeans.estimator import Embedded, SketchedEstimator
+from sketchmeans.estimator import Embedded, SketchedEstimator, work_of
 from sketchmeans.kernels import FloatArray
 from sketchmeans.lloyd import Refined, refine
 from sketchmeans.points import row_blocks
@@ -165,7 +165,9 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
                 found = self._cluster(embedded)
             refined = None
             if self.n_refine:
-                with progress.stage("refine") as tick:
+                assert embedded.operator is not None
+                work = work_of(embedded.operator, self.n_refine)
+                with progress.stage("refine", work) as tick:
                     refined = self._refine(embedded, found.labels_, tick)
                 embedded.cost.add(refined)
             with progress.stage("certify"):

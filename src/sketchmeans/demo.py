@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import os
 import time
+from pathlib import Path
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -11,6 +14,7 @@ from sklearn.metrics import normalized_mutual_info_score
 
 from sketchmeans.cluster import KernelKMeans
 from sketchmeans.datasets import make_rings
+from sketchmeans.files import refuse_existing, whole_file
 from sketchmeans.kernels import FloatArray
 
 COLUMNS, LINES = 46, 19
@@ -31,6 +35,43 @@ def accuracy(labels: FloatArray, truth: FloatArray) -> float:
     """Share of points in the right one of two clusters, whichever is called 0."""
     agree = float(np.mean(labels == truth))
     return max(agree, 1 - agree)
+
+
+def write_examples(folder: str | os.PathLike[str], *, force: bool = False) -> list[Path]:
+    """Write data sets to try the command line on, and return their paths.
+
+    ``rings.csv`` has 2,000 points of the plane with the ring of each; ``digits.csv`` the first
+    1,500 of scikit-learn's digits with an id and the digit, ``new-digits.csv`` the other 297
+    without it.
+    """
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    X, ring = make_rings(2000, random_state=0)
+    digits = load_digits()
+    images = [f"image-{index:04d}" for index in range(1, len(digits.data) + 1)]
+    pixels = digits.data.astype(int)
+    names = [f"pixel_{index}" for index in range(pixels.shape[1])]
+    tables = {
+        "rings.csv": (
+            ["x", "y", "ring"],
+            [*X.T.tolist(), ["inner" if r == 0 else "outer" for r in ring]],
+        ),
+        "digits.csv": (
+            ["image", *names, "digit"],
+            [images[:1500], *pixels[:1500].T.tolist(), digits.target[:1500].tolist()],
+        ),
+        "new-digits.csv": (["image", *names], [images[1500:], *pixels[1500:].T.tolist()]),
+    }
+    paths = [target / name for name in tables]
+    if not force:
+        for path in paths:
+            refuse_existing(path, way_out="Say --force to overwrite it, or choose another folder.")
+    for path, (header, columns) in zip(paths, tables.values(), strict=True):
+        with whole_file(path) as temporary, temporary.open("w", newline="") as text:
+            writer = csv.writer(text, lineterminator="\n")
+            writer.writerow(header)
+            writer.writerows(zip(*columns, strict=True))
+    return paths
 
 
 def main() -> None:

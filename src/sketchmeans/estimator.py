@@ -32,7 +32,7 @@ from sketchmeans.operators import (
 )
 from sketchmeans.points import row_blocks
 from sketchmeans.precomputed import GivenRows
-from sketchmeans.progress import FitProgress, Tick
+from sketchmeans.progress import FitProgress, Tick, Work
 from sketchmeans.sketches import SKETCHES, HadamardSketch
 from sketchmeans.streams import ColumnStream
 
@@ -147,7 +147,8 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
                 limit=parse_bytes(self.memory_limit),
                 extra=dense_bytes(self.method, n),
             )
-            with progress.stage("kernel passes") as tick:
+            work = work_of(operator, self.n_passes)
+            with progress.stage("kernel passes", work) as tick:
                 low_rank = approximate(
                     operator,
                     self.method,
@@ -347,6 +348,14 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
 def is_fraction(rank: Any) -> bool:
     """Whether ``rank`` is a fraction of the trace rather than a number of columns."""
     return isinstance(rank, Real) and not isinstance(rank, Integral)
+
+
+def work_of(operator: KernelOperator, passes: int) -> Work:
+    """Return what passes over the whole of K do: entries are met, or rows of a feature map."""
+    n = operator.shape[0]
+    if operator.engine == "feature map":
+        return float(passes * n), "rows"
+    return passes * n * (n + 1) / 2, "entries"
 
 
 def part_of(tick: Tick, count: int, index: int) -> Tick:

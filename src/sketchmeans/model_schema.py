@@ -56,6 +56,7 @@ _EMBEDDING_NUMBERS: dict[str, Check] = {
 _EMBEDDING_ARRAYS: dict[str, Spec] = {
     "embedding_": (("n", "r"), FLOATS),
     "eigenvalues_": (("r",), ("<f8",)),
+    "_sketch_eigenvalues": (("columns",), ("<f8",)),
     "_dual": (("m", "r"), ("<f8",)),
 }
 _CLUSTER_NUMBERS: dict[str, Check] = {"inertia_": _non_negative, "n_iter_": check_count}
@@ -71,6 +72,11 @@ _NAMES: dict[str, Spec] = {
     "feature_names_text": (("text",), ("|u1",)),
     "feature_names_ends": (("p",), ("<i8",)),
 }
+_STANDARD: dict[str, Spec] = {
+    "standard_center_": (("p",), ("<f8",)),
+    "standard_scale_": (("p",), ("<f8",)),
+}
+"""How the columns were standardized before the fit; the command line does that."""
 
 ESTIMATORS = {
     "KernelEmbedding": Kept(KernelEmbedding, _EMBEDDING_NUMBERS, _EMBEDDING_ARRAYS),
@@ -92,6 +98,7 @@ def check(header: dict[str, Any], entries: list[Entry]) -> None:
     """Check all of a header, and the shapes of the arrays with each other."""
     expected = {"estimator", "written_by", "parameters", "numbers", "n_features_in_", "stats_"}
     expected |= {"certificate_", "output", "new_points", "samples", "weighted", "named"}
+    expected |= {"standardized"}
     if set(header) != expected:
         odd = sorted(set(header) ^ expected)
         raise ModelFileError(f"its header lacks or has too much: {', '.join(odd)[:200]}.")
@@ -110,7 +117,7 @@ def check(header: dict[str, Any], entries: list[Entry]) -> None:
     certificate_of(header["certificate_"], needed="labels_" in kept.arrays)
     if not isinstance(header["output"], str | None) or header["output"] not in OUTPUTS:
         raise ModelFileError(f"output={header['output']!r:.80} is not one of {OUTPUTS}.")
-    for flag in ("weighted", "named"):
+    for flag in ("weighted", "named", "standardized"):
         if not isinstance(header[flag], bool):
             raise ModelFileError(f"{flag}={header[flag]!r:.80} is neither true nor false.")
     _check_shapes(header, kept, entries)
@@ -196,6 +203,7 @@ def _specs(header: dict[str, Any], kept: Kept) -> dict[str, Spec]:
         specs |= _CENTROIDS | (_WEIGHTS if header["weighted"] else {})
     elif header["weighted"]:
         raise ModelFileError("it has weights, and no exact centroids to use them.")
+    specs |= _STANDARD if header["standardized"] else {}
     return specs | (_NAMES if header["named"] else {})
 
 

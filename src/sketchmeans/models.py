@@ -41,6 +41,10 @@ def save(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False)
     Not in the file: callbacks, and the state of a ``random_state`` that is a generator, which
     becomes None with a warning; predictions do not depend on it.
 
+    Where the data were standardized before the fit, set ``standard_center_`` and
+    ``standard_scale_`` on the model, as ``sketchmeans cluster`` does: they are kept, for whoever
+    prepares the data of ``predict``, which does not use them itself.
+
     Parameters
     ----------
     model : KernelKMeans, FullKernelKMeans or KernelEmbedding
@@ -115,6 +119,30 @@ def load(path: str | os.PathLike[str]) -> Model:
         raise ModelFileError(f"{os.fspath(path)} cannot be loaded: {error}") from error
 
 
+def read_description(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what the header of a model file says, and the shapes of its arrays; reads no array.
+
+    Parameters
+    ----------
+    path : path
+        A file that ``save`` wrote.
+
+    Returns
+    -------
+    dict
+        The estimator, its parameters, numbers, statistics and certificate; under "arrays" the
+        shape and dtype of each array.
+    """
+    try:
+        container.check_regular(path)
+        with open(path, "rb", buffering=0) as file:
+            header, entries = container.read_header(file)
+        check(header, entries)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ModelFileError(f"{os.fspath(path)} cannot be read: {error}") from error
+    return {**header, "arrays": {entry.name: (entry.shape, entry.dtype) for entry in entries}}
+
+
 def _take_apart(model: Any, name: str) -> tuple[dict[str, Any], dict[str, FloatArray]]:
     """Return the header and the arrays of a fitted model."""
     kept = ESTIMATORS[name]
@@ -133,6 +161,7 @@ def _take_apart(model: Any, name: str) -> tuple[dict[str, Any], dict[str, FloatA
         "samples": None,
         "weighted": False,
         "named": hasattr(model, "feature_names_in_"),
+        "standardized": hasattr(model, "standard_scale_"),
     }
     arrays = {attribute: np.asarray(getattr(model, attribute)) for attribute in kept.arrays}
     arrays |= stored_points.arrays_of(model._new_points, "new_points")
@@ -147,6 +176,9 @@ def _take_apart(model: Any, name: str) -> tuple[dict[str, Any], dict[str, FloatA
         if centroids.weights is not None:
             header["weighted"] = True
             arrays["centroids_weights"] = centroids.weights
+    if header["standardized"]:
+        arrays["standard_center_"] = model.standard_center_
+        arrays["standard_scale_"] = model.standard_scale_
     if header["named"]:
         names = [str(name).encode("utf-8", "surrogatepass") for name in model.feature_names_in_]
         arrays["feature_names_text"] = np.frombuffer(b"".join(names), np.uint8)
@@ -221,6 +253,11 @@ def _put_together(header: dict[str, Any], arrays: dict[str, FloatArray]) -> Mode
     )
     if header["named"]:
         model.feature_names_in_ = _names(arrays)
+    if header["standardized"]:
+        check_range("standard_center_", arrays["standard_center_"])
+        check_range("standard_scale_", arrays["standard_scale_"], np.finfo(float).tiny)
+        model.standard_center_ = arrays["standard_center_"]
+        model.standard_scale_ = arrays["standard_scale_"]
     if kept.cls is not FullKernelKMeans:
         model._n_features_out = model.rank_
     if kept.cls is KernelEmbedding:

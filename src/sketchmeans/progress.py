@@ -32,6 +32,8 @@ TICKS = 50
 """Steps that a stage of the fit is reported in to scikit-learn's callbacks."""
 
 Tick = Callable[[int, int], None]
+Work = tuple[float, str]
+"""How much a stage does, and of what: (5e9, "entries")."""
 
 
 class FitProgress:
@@ -72,19 +74,24 @@ class FitProgress:
         self.seconds[rest] = self.seconds.get(rest, 0.0) + beyond
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[Tick]:
-        """Time a stage and yield its progress callback, tick(done, total)."""
+    def stage(self, name: str, work: Work | None = None) -> Iterator[Tick]:
+        """Time a stage and yield its progress callback, tick(done, total).
+
+        ``work`` says what the whole stage does, for the rate that a bar shows.
+        """
         start = time.perf_counter()
         context = None
         if self._context is not None:
             context = self._context.subcontext(task_name=name, max_subtasks=TICKS)
             context.call_on_fit_task_begin(estimator=self.estimator)
         told = 0
+        if self._bar is not None:
+            self._bar.show(name, 0, 1, work)
 
         def tick(done: int, total: int) -> None:
             nonlocal told
             if self._bar is not None:
-                self._bar.show(name, done, total)
+                self._bar.show(name, done, total, work)
             while context is not None and told < TICKS * done // total:
                 told += 1
                 step = context.subcontext(task_name="tiles")
@@ -102,7 +109,8 @@ class FitProgress:
 class Bar:
     """A progress bar on a terminal: rich's if it is installed, else one line of text.
 
-    Where the stream is no terminal, a line a finished stage is all that is written.
+    It shows the stage, how much is done, the rate, and the time left. Where the stream is no
+    terminal, a line a finished stage is all that is written.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -111,24 +119,39 @@ class Bar:
         self._rich: Any = None
         self._tasks: dict[str, Any] = {}
         self._started = time.perf_counter()
+        self._began: dict[str, float] = {}
         self._open = ""
+        self._widest = 0
         if self._on_terminal:
             try:
                 from rich.console import Console
-                from rich.progress import Progress
+                from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
             except ImportError:
                 return
-            self._rich = Progress(console=Console(file=stream))
+            self._rich = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TaskProgressColumn(),
+                TextColumn("{task.fields[pace]}"),
+                console=Console(file=stream),
+            )
             self._rich.start()
 
-    def show(self, name: str, done: int, total: int) -> None:
+    def show(self, name: str, done: int, total: int, work: Work | None = None) -> None:
         """Draw the state of the stage called ``name``."""
+        now = time.perf_counter()
+        if done == 0:
+            self._began[name] = now
+        spent = now - self._began.setdefault(name, now)
+        said = pace(done / total, spent, work)
         if self._rich is not None:
             if name not in self._tasks:
-                self._tasks[name] = self._rich.add_task(name, total=1.0)
-            self._rich.update(self._tasks[name], completed=done / total)
+                self._tasks[name] = self._rich.add_task(name, total=1.0, pace=said)
+            self._rich.update(self._tasks[name], completed=done / total, pace=said)
         elif self._on_terminal:
-            self._stream.write(f"\r{name}: {done / total:4.0%}")
+            line = f"{name}: {done / total:4.0%} {said}".rstrip()
+            self._widest = max(self._widest, len(line))
+            self._stream.write(f"\r{line:<{self._widest}}")
             self._open = "\n" if done < total else ""
             self._stream.write("\n" if done == total and name not in self._tasks else "")
             self._tasks[name] = done == total or self._tasks.get(name)
@@ -143,3 +166,22 @@ class Bar:
             self._rich.stop()
         elif self._open:
             self._stream.write(self._open)
+
+
+def pace(share: float, seconds: float, work: Work | None) -> str:
+    """Return the rate and the time left, as far as they are known.
+
+    >>> pace(0.25, 10.0, (4e9, "entries"))
+    '1.0e+08 entries/s, 30 s left'
+    >>> pace(0.5, 60.0, None)
+    '1 min 00 s left'
+    >>> pace(1.0, 2.0, (4e9, "entries"))
+    '2.0e+09 entries/s'
+    """
+    if not share > 0 or seconds <= 0:
+        return ""
+    said = [] if work is None else [f"{share * work[0] / seconds:.1e} {work[1]}/s"]
+    if share < 1:
+        minutes, rest = divmod(round(seconds * (1 - share) / share), 60)
+        said.append(f"{minutes} min {rest:02d} s left" if minutes else f"{rest} s left")
+    return ", ".join(said)

@@ -7,22 +7,45 @@ when it is asked for, so that ``sketchmeans --help`` answers at once.
 from __future__ import annotations
 
 import importlib
-import sys
 import warnings
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 
 import sketchmeans
+from sketchmeans.cli.options import ARGUMENTS, examples
 
 COMMANDS = {
+    "cluster": "cluster the rows of a data file",
+    "predict": "assign new rows to the clusters of a model",
+    "compare": "all methods side by side, measured exactly",
+    "choose": "how many clusters, which rank, which width",
+    "info": "what is in a model file",
+    "demo": "two data sets, clustered or written as files",
     "reproduce": "the paper's table and figures, beside ours",
 }
 """Each command and what it is for, in the order of ``--help``."""
+FAILURES = (ValueError, TypeError, OSError, ImportError, MemoryError)
+"""What the library raises of bad input: its text is written for people."""
 
 
 class _Commands(click.Group):
     """A group whose commands live in modules of their own."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep the arguments, for reports that tell how to repeat them."""
+        ctx.meta[ARGUMENTS] = list(args)
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; what the library says of bad input is the whole message."""
+        try:
+            return super().invoke(ctx)
+        except FAILURES as error:
+            # NOTE: a broken pipe is left to click, which ends without a word.
+            if isinstance(error, BrokenPipeError):
+                raise
+            raise click.ClickException(str(error) or type(error).__name__) from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names, in the order in which they are listed above."""
@@ -43,7 +66,16 @@ class _Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=examples(
+        "sketchmeans demo --write .",
+        "sketchmeans cluster rings.csv -k 2 --label-column ring --kernel polynomial --degree 2",
+        "sketchmeans cluster --help",
+        completion=True,
+    ),
+)
 @click.version_option(sketchmeans.__version__, prog_name="sketchmeans")
 def cli() -> None:
     """Kernel K-means on data whose kernel matrix nobody can store."""
@@ -52,12 +84,7 @@ def cli() -> None:
 def main() -> None:
     """Run the command line: exit code 0, 1 where a command failed, 2 where it was misused."""
     warnings.showwarning = _show_warning
-    try:
-        cli.main(prog_name="sketchmeans", standalone_mode=True)
-    except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
-        # What the library says of bad input is written for people: no traceback around it.
-        click.echo(f"Error: {error}", err=True)
-        sys.exit(1)
+    cli.main(prog_name="sketchmeans")
 
 
 def _show_warning(

@@ -1,0 +1,116 @@
+"""``sketchmeans choose``: how many clusters, which rank, which width of the kernel."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from sketchmeans.cli.options import (
+    DATA,
+    examples,
+    given,
+    kernel_options,
+    output_options,
+    print_json,
+    read,
+    reading_options,
+    run_options,
+    training_options,
+    verbosity,
+)
+
+MOST_CLUSTERS = 1000
+
+
+def numbers(value: str) -> list[int]:
+    """Return whole numbers written as ``2-10`` or ``2,3,5``."""
+    found: list[int] = []
+    try:
+        for part in value.split(","):
+            first, _, last = part.partition("-")
+            found += range(int(first), min(int(last or first), MOST_CLUSTERS + 1) + 1)
+    except ValueError:
+        raise click.BadParameter(
+            f"{value!r} is no range such as 2-10, and no list such as 2,3,5."
+        ) from None
+    if not found or min(found) < 2 or max(found) > MOST_CLUSTERS:
+        raise click.BadParameter(f"{value!r} must hold numbers from 2 to {MOST_CLUSTERS}.")
+    return found
+
+
+@click.command(
+    epilog=examples(
+        "sketchmeans choose iris.csv --label-column species",
+        "sketchmeans choose rings.csv -k 2-6 --gammas 'median,4*median,16*median'",
+    )
+)
+@DATA
+@click.option(
+    "-k",
+    "--clusters",
+    type=numbers,
+    metavar="2-10",
+    default="2-10",
+    show_default=True,
+    help="Numbers to try.",
+)
+@click.option(
+    "--gammas",
+    metavar="LIST",
+    help='Widths of the kernel to try, with commas between: "median,4*median".',
+)
+@kernel_options
+@click.option("--passes", type=int, help="Passes over the kernel; 1 if left out.")
+@run_options
+@reading_options
+@training_options
+@output_options
+def command(
+    data: str,
+    clusters: list[int],
+    gammas: str | None,
+    kernel: str,
+    gamma: Any,
+    degree: int | None,
+    coef0: float | None,
+    passes: int | None,
+    jobs: int | None,
+    seed: int,
+    as_json: bool,
+    quiet: bool,
+    verbose: bool,
+    **reading: Any,
+) -> None:
+    """Recommend a number of clusters for DATA, and say how strong the evidence is."""
+    if gamma is not None and gammas is not None:
+        raise click.UsageError("--gamma and --gammas exclude each other. Choose one of them.")
+    table = read(data, quiet=quiet, **reading)
+
+    from sketchmeans.selection import choose
+
+    widths = None
+    if gammas is not None:
+        widths = [_number(text.strip()) for text in gammas.split(",")]
+    found = choose(
+        table.X,
+        n_clusters=clusters,
+        gammas=widths,
+        random_state=seed,
+        kernel=kernel,
+        verbose=verbosity(quiet, verbose),
+        **given(gamma=gamma, degree=degree, coef0=coef0, n_passes=passes, n_jobs=jobs),
+    )
+    if as_json:
+        said = {**asdict(found), "table": list(found.table)}
+        print_json({"data": data, **said})
+    else:
+        click.echo(str(found))
+
+
+def _number(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text

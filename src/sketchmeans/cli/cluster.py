@@ -1,0 +1,255 @@
+"""``sketchmeans cluster``: a data file in, labels out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sketchmeans.cli.options import (
+    DATA,
+    METHODS,
+    command_line,
+    examples,
+    given,
+    kernel_options,
+    number_or,
+    output_options,
+    print_json,
+    read,
+    reading_options,
+    run_options,
+    training_options,
+    verbosity,
+)
+
+if TYPE_CHECKING:
+    from sketchmeans.io import TableData
+
+
+@click.command(
+    epilog=examples(
+        "sketchmeans cluster iris.csv -k 3 --label-column species",
+        "sketchmeans cluster iris.csv -k 3 --id-column id -o labels.csv --report report.html",
+        "sketchmeans cluster big.parquet -k 8 --kernel polynomial --degree 2 --save model.skm",
+        "sketchmeans cluster rings.csv -k 2 --gamma '8*median' --passes 2 --refine 1",
+        "zcat data.csv.gz | sketchmeans cluster - -k 5 -o - > labels.csv",
+    )
+)
+@DATA
+@click.option("-k", "--clusters", type=int, required=True, help="Clusters to find.")
+@kernel_options
+@click.option("--method", type=click.Choice(METHODS), default="one-pass", show_default=True)
+@click.option(
+    "--rank",
+    type=number_or("auto"),
+    metavar="auto|NUMBER",
+    default="auto",
+    show_default=True,
+    help="Columns of the embedding, or the fraction of the trace to hold (0 to 1).",
+)
+@click.option("--passes", type=int, help="Passes over the kernel; 1 if left out, 2 is better.")
+@click.option("--refine", type=int, help="Exact iterations after K-means, each one more pass.")
+@click.option("--memory-limit", metavar="SIZE", help='As "2GB"; refused if it cannot be kept.')
+@run_options
+@reading_options
+@training_options
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(allow_dash=True),
+    metavar="FILE",
+    help="Write the labels: .csv, .tsv, .parquet, .feather or .npy; - is standard output.",
+)
+@click.option(
+    "--report", type=click.Path(), metavar="FILE", help="Write a report to read in a browser."
+)
+@click.option(
+    "--save", "model_path", type=click.Path(), metavar="FILE", help="Write the model, for predict."
+)
+@click.option("--force", is_flag=True, help="Overwrite files that exist.")
+@output_options
+def command(
+    data: str,
+    clusters: int,
+    kernel: str,
+    gamma: Any,
+    degree: int | None,
+    coef0: float | None,
+    method: str,
+    rank: Any,
+    passes: int | None,
+    refine: int | None,
+    memory_limit: str | None,
+    jobs: int | None,
+    seed: int,
+    output: str | None,
+    report: str | None,
+    model_path: str | None,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+    verbose: bool,
+    **reading: Any,
+) -> None:
+    """Cluster the rows of DATA by kernel K-means.
+
+    DATA is CSV or TSV (also gzip), Parquet, Feather, Arrow, NPY, NPZ or LIBSVM; - is standard
+    input.
+    """
+    from sketchmeans.io import check_output, write_labels
+
+    if output == "-" and as_json:
+        raise click.UsageError("-o - and --json both write to standard output. Choose one of them.")
+    for path, labels in ((output, True), (report, False), (model_path, False)):
+        if path is not None:
+            check_output(path, force=force, labels=labels)
+    table = read(data, quiet=quiet, **reading)
+
+    from sketchmeans.cluster import KernelKMeans
+
+    model = KernelKMeans(
+        clusters,
+        kernel=kernel,
+        method=method,
+        rank=rank,
+        random_state=seed,
+        verbose=verbosity(quiet, verbose),
+        **given(
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            n_passes=passes,
+            n_refine=refine,
+            memory_limit=memory_limit,
+            n_jobs=jobs,
+        ),
+    ).fit(table.X)
+    model.set_params(verbose=0)
+    if output is not None:
+        write_labels(output, table, model.labels_)
+    if report is not None:
+        _report(data, model, table, report, force)
+    if model_path is not None:
+        _save(model, table, model_path, force)
+    result = _result(data, model, table)
+    result |= given(labels_file=output, model_file=model_path, report_file=report)
+    if as_json:
+        print_json(result)
+    elif not quiet:
+        click.echo(_summary(result, model, verbose), err=output == "-")
+
+
+def _save(model: Any, table: TableData, path: str, force: bool) -> None:
+    """Write the model, with what ``predict`` must know of the columns."""
+    import numpy as np
+
+    from sketchmeans.models import save
+
+    if table.named:
+        model.feature_names_in_ = np.array(table.names, object)
+    if table.scale is not None:
+        model.standard_center_, model.standard_scale_ = table.center, table.scale
+    save(model, path, overwrite=force)
+
+
+def _result(data: str, model: Any, table: TableData) -> dict[str, Any]:
+    """Return what was found, as ``--json`` prints it."""
+    from dataclasses import asdict
+
+    import numpy as np
+
+    import sketchmeans
+
+    sizes = np.bincount(model.labels_, minlength=model.n_clusters)
+    result: dict[str, Any] = {
+        "command": command_line(),
+        "version": sketchmeans.__version__,
+        "data": data,
+        "rows": len(table.rows),
+        "columns": len(table.names),
+        "rows_dropped": table.n_dropped,
+        "values_imputed": table.n_imputed,
+        "kernel": model.kernel,
+        "gamma": model.gamma_,
+        "method": model.method,
+        "rank": model.rank_,
+        "width": model.width_,
+        "seed": model.random_state,
+        "clusters": [{"cluster": i, "rows": int(size)} for i, size in enumerate(sizes)],
+        "objective": model.inertia_,
+        "certificate": asdict(model.certificate_),
+        "stats": model.stats_,
+    }
+    if table.labels is not None:
+        result["agreement"] = {"with": table.label_name} | _agreement(table.labels, model.labels_)
+    return result
+
+
+def _agreement(truth: Any, labels: Any) -> dict[str, float]:
+    """Return how well labels agree with true classes, which may be of any type."""
+    import numpy as np
+    from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+    from sketchmeans.comparison import accuracy
+
+    classes = np.unique(truth, return_inverse=True)[1]
+    return {
+        "accuracy": accuracy(classes, labels),
+        "NMI": float(normalized_mutual_info_score(classes, labels)),
+        "ARI": float(adjusted_rand_score(classes, labels)),
+    }
+
+
+def _summary(result: dict[str, Any], model: Any, verbose: bool) -> str:
+    """Return the result as a person reads it."""
+    from sketchmeans.tables import Table
+
+    n = result["rows"]
+    rows = [{**cluster, "share": f"{cluster['rows'] / n:.1%}"} for cluster in result["clusters"]]
+    gamma = "" if model.gamma_ is None else f", gamma {model.gamma_:.4g}"
+    parts = [
+        f"{n:,} rows of {result['columns']:,} columns in {model.n_clusters} clusters: "
+        f"{model.kernel} kernel{gamma}, {model.method}, rank {model.rank_}.",
+        str(Table(tuple(rows))),
+    ]
+    if "agreement" in result:
+        found = result["agreement"]
+        parts.append(
+            f"Agreement with {found['with']!r}: accuracy {found['accuracy']:.3f}, NMI "
+            f"{found['NMI']:.3f}, ARI {found['ARI']:.3f}."
+        )
+    parts.append(str(model.certificate_))
+    if verbose:
+        stages = ", ".join(f"{name} {took:.2f} s" for name, took in model.stats_["seconds"].items())
+        parts.append(
+            f"{stages}; passes over the kernel: {model.stats_['passes']}; kernel entries: "
+            f"{model.stats_['kernel_entries']:,}; threads: {model.stats_['n_threads']}."
+        )
+    written = [
+        f"{word}: {result[key]}"
+        for word, key in (
+            ("Labels", "labels_file"),
+            ("Model", "model_file"),
+            ("Report", "report_file"),
+        )
+        if key in result and result[key] != "-"
+    ]
+    return "\n\n".join([*parts, *(["\n".join(written)] if written else [])])
+
+
+def _report(data: str, model: Any, table: TableData, path: str, force: bool) -> None:
+    """Write the report; rows without ids go by their number in the file."""
+    from sketchmeans.report import write_report
+
+    write_report(
+        path,
+        model,
+        table.X,
+        command=command_line(),
+        feature_names=table.names,
+        ids=(table.rows if table.ids is None else table.ids).tolist(),
+        truth=table.labels,
+        source="standard input" if data == "-" else data,
+        overwrite=force,
+    )

@@ -1,0 +1,95 @@
+"""``sketchmeans compare``: all methods side by side on a data file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from sketchmeans.cli.options import (
+    DATA,
+    examples,
+    given,
+    kernel_options,
+    note,
+    output_options,
+    print_json,
+    read,
+    reading_options,
+    run_options,
+    training_options,
+)
+
+EXACT_LIMIT = 5000
+"""Rows beyond which the exact method, which stores the kernel matrix, must be asked for."""
+
+
+@click.command(
+    epilog=examples(
+        "sketchmeans compare iris.csv -k 3 --label-column species",
+        "sketchmeans compare digits.parquet -k 10 --methods 'one-pass; rpcholesky' --seeds 3",
+    )
+)
+@DATA
+@click.option("-k", "--clusters", type=int, required=True, help="Clusters to find.")
+@kernel_options
+@click.option("--rank", type=int, help="Columns of the embedding; as many as clusters if left out.")
+@click.option("--width", type=int, help="Numbers kept a row; twice the rank if left out.")
+@click.option(
+    "--methods",
+    metavar="NAMES",
+    help='Rows of the table, with semicolons between: "one-pass; nystrom, kmeans".',
+)
+@click.option("--seeds", type=click.IntRange(1), default=5, show_default=True)
+@run_options
+@reading_options
+@training_options
+@output_options
+def command(
+    data: str,
+    clusters: int,
+    rank: int | None,
+    width: int | None,
+    methods: str | None,
+    seeds: int,
+    jobs: int | None,
+    seed: int,
+    kernel: str,
+    gamma: Any,
+    degree: int | None,
+    coef0: float | None,
+    as_json: bool,
+    quiet: bool,
+    verbose: bool,
+    **reading: Any,
+) -> None:
+    """Cluster DATA by every method at equal memory, and measure all of them exactly."""
+    table = read(data, quiet=quiet, **reading)
+
+    from sketchmeans.comparison import VARIANTS, compare
+
+    names = None if methods is None else [name.strip() for name in methods.split(";")]
+    if names is None and len(table.rows) > EXACT_LIMIT:
+        names = [name for name in VARIANTS if VARIANTS[name].get("method") != "exact"]
+        if not quiet:
+            note(
+                f"the exact method would store a matrix of {len(table.rows):,} × "
+                f"{len(table.rows):,} and is left out. Ask for it with --methods exact."
+            )
+    found = compare(
+        table.X,
+        clusters,
+        y=table.labels,
+        rank=rank,
+        width=width,
+        variants=names,
+        n_seeds=seeds,
+        random_state=seed,
+        kernel=kernel,
+        verbose=int(verbose),
+        **given(gamma=gamma, degree=degree, coef0=coef0, n_jobs=jobs),
+    )
+    if as_json:
+        print_json({"data": data, "caption": found.caption, "rows": list(found)})
+    else:
+        click.echo(str(found))

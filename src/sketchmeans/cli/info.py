@@ -1,0 +1,56 @@
+"""``sketchmeans info``: what is in a model file."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from sketchmeans.cli.options import examples, print_json
+
+
+@click.command(
+    epilog=examples(
+        "sketchmeans info model.skm",
+        "sketchmeans info model.skm --json",
+    )
+)
+@click.argument("model", type=click.Path(), metavar="MODEL")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+def command(model: str, as_json: bool) -> None:
+    """Tell what is in MODEL, without reading its arrays."""
+    from sketchmeans.models import read_description
+
+    found = read_description(model)
+    if as_json:
+        print_json({"model": model, "bytes": os.path.getsize(model), **found})
+    else:
+        click.echo(_text(model, found))
+
+
+def _text(path: str, found: dict[str, Any]) -> str:
+    """Return the description as a person reads it."""
+    from sketchmeans.memory import human
+    from sketchmeans.model_schema import certificate_of
+    from sketchmeans.tables import Table
+
+    options = ", ".join(
+        f"{name}={value!r}" for name, value in found["parameters"].items() if value is not None
+    )
+    lines = [
+        f"{path}: {found['estimator']}, written by {found['written_by']}, "
+        f"{human(os.path.getsize(path))}.",
+        f"Columns: {found['n_features_in_']:,}"
+        + (", known by name" if found["named"] else "")
+        + (", standardized" if found["standardized"] else "")
+        + ".",
+        f"Options: {options}.",
+    ]
+    arrays = tuple(
+        {"array": name, "shape": " × ".join(f"{size:,}" for size in shape), "type": dtype}
+        for name, (shape, dtype) in found["arrays"].items()
+    )
+    certificate = certificate_of(found["certificate_"], needed=found["certificate_"] is not None)
+    parts = ["\n".join(lines), str(Table(arrays))]
+    return "\n\n".join([*parts, *([] if certificate is None else [str(certificate)])])

@@ -1,0 +1,194 @@
+"""Options that several commands share, and what follows from them."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+import sys
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from sketchmeans.io import TableData
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# The names stand here again so that --help and completion need not import NumPy; a test compares
+# them with the registries.
+FORMATS = ("csv", "tsv", "parquet", "feather", "arrow", "npy", "npz", "libsvm")
+KERNELS = ("rbf", "linear", "polynomial", "poly", "laplacian", "cosine", "sigmoid", "precomputed")
+METHODS = ("one-pass", "nystrom", "rpcholesky", "greedy-cholesky", "exact")
+
+DATA = click.argument("data", type=click.Path(allow_dash=True), metavar="DATA")
+"""A data file, or ``-`` for standard input."""
+
+
+COMPLETION = """
+Completion of commands, options and file names, for the start-up file of your shell:
+  bash:  eval "$(_SKETCHMEANS_COMPLETE=bash_source sketchmeans)"
+  zsh:   eval "$(_SKETCHMEANS_COMPLETE=zsh_source sketchmeans)"
+  fish:  _SKETCHMEANS_COMPLETE=fish_source sketchmeans | source
+"""
+
+
+def examples(*commands: str, completion: bool = False) -> str:
+    """Return the end of a help page: commands to try, on lines of their own."""
+    mark = "\b\n"  # click then leaves the lines as they are
+    text = mark + "Examples:\n" + "".join(f"  {command}\n" for command in commands)
+    return text + ("\n" + mark + COMPLETION.lstrip() if completion else "")
+
+
+def number_or(*words: str, free: bool = False) -> Callable[[str], Any]:
+    """Return a type of option: a number or one of some words, and any text where ``free``."""
+
+    def convert(value: str) -> Any:
+        if value in words:
+            return value
+        for kind in (int, float):
+            try:
+                number = kind(value)
+            except ValueError:
+                continue
+            if math.isfinite(number):
+                return number
+        if free:
+            return value
+        listed = "".join(f", and not {word!r}" for word in words)
+        raise click.BadParameter(f"{value!r} is no finite number{listed}.")
+
+    return convert
+
+
+def together(*options: Callable[[Function], Function]) -> Callable[[Function], Function]:
+    """Return one decorator that adds options in this order."""
+
+    def decorate(function: Function) -> Function:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+reading_options = together(
+    click.option(
+        "--columns",
+        metavar="NAMES",
+        help="Features: names, numbers from 1 or ranges (2-5), with commas between.",
+    ),
+    click.option("--id-column", metavar="NAME", help="Column to carry through to the labels."),
+    click.option("--drop-missing", is_flag=True, help="Leave out rows with a missing value."),
+    click.option(
+        "--header/--no-header",
+        default=None,
+        help="Whether the first row of CSV or TSV names the columns; it is looked at if left out.",
+    ),
+    click.option(
+        "--format", type=click.Choice(FORMATS), help="Format of DATA; by its extension if left out."
+    ),
+)
+
+training_options = together(
+    click.option("--label-column", metavar="NAME", help="Column of true classes, to compare with."),
+    click.option(
+        "--impute",
+        type=number_or("mean", "median"),
+        metavar="mean|median|NUMBER",
+        help="Fill in missing values: by the mean or the median of the column, or by a number.",
+    ),
+    click.option("--standardize", is_flag=True, help="Give every column mean 0 and deviation 1."),
+)
+
+kernel_options = together(
+    click.option("--kernel", type=click.Choice(KERNELS), default="rbf", show_default=True),
+    click.option(
+        "--gamma",
+        type=number_or(free=True),
+        metavar="GAMMA",
+        help='Width of the kernel: a number, "median" (the default), a multiple of it such as '
+        '"4*median", or "scale".',
+    ),
+    click.option("--degree", type=int, help="Degree of the polynomial kernel; 3 if left out."),
+    click.option(
+        "--coef0", type=float, help="Constant of the polynomial and sigmoid kernels; 1 if left out."
+    ),
+)
+
+run_options = together(
+    click.option("--jobs", type=int, metavar="N", help="Threads; all cores if left out."),
+    click.option(
+        "--seed",
+        type=click.IntRange(0, 2**32 - 1),
+        default=0,
+        show_default=True,
+        help="Same seed, same result.",
+    ),
+)
+
+output_options = together(
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text."),
+    click.option("-q", "--quiet", is_flag=True, help="No progress, no notes, no summary."),
+    click.option("-v", "--verbose", is_flag=True, help="Tell of every stage and what it took."),
+)
+
+
+def read(data: str, *, quiet: bool, **options: Any) -> TableData:
+    """Read the table of a command, and tell of what was left out or filled in."""
+    from sketchmeans.io import read_table
+
+    with warnings.catch_warnings():
+        if quiet:
+            warnings.simplefilter("ignore")
+        table = read_table(data, **options)
+    if not quiet and table.n_dropped:
+        note(f"{table.n_dropped:,} of {table.n_rows:,} rows were dropped: a value was missing.")
+    if not quiet and table.n_imputed:
+        note(f"{table.n_imputed:,} missing values were filled in.")
+    return table
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """Return the options that were given; the library knows the defaults of the others."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def verbosity(quiet: bool, verbose: bool) -> int:
+    """Return ``verbose`` for the estimators: progress on a terminal, or where it was asked for."""
+    return int(verbose or (sys.stderr.isatty() and not quiet))
+
+
+def note(text: str) -> None:
+    """Say something beside the results, on standard error."""
+    click.echo(f"Note: {text}", err=True)
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON object; what is not finite becomes null."""
+    click.echo(json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    """Return NumPy's numbers and arrays as Python's."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def command_line() -> str:
+    """Return the command that is running, as it can be typed again."""
+    arguments = click.get_current_context().find_root().meta.get(ARGUMENTS, [])
+    return shlex.join(["sketchmeans", *arguments])
+
+
+ARGUMENTS = "sketchmeans.arguments"
+"""Where the root context keeps the arguments that it was called with."""

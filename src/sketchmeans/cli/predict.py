@@ -1,0 +1,93 @@
+"""``sketchmeans predict``: labels of new rows, by a model that ``cluster --save`` wrote."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from sketchmeans.cli.options import (
+    DATA,
+    examples,
+    output_options,
+    print_json,
+    read,
+    reading_options,
+)
+
+
+@click.command(
+    epilog=examples(
+        "sketchmeans predict model.skm new.csv",
+        "sketchmeans predict model.skm new.csv --id-column id -o labels.csv",
+        "sketchmeans predict model.skm new.parquet -o labels.npy --force",
+    )
+)
+@click.argument("model", type=click.Path(), metavar="MODEL")
+@DATA
+@reading_options
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(allow_dash=True),
+    metavar="FILE",
+    default="-",
+    show_default=True,
+    help="Where to write the labels: .csv, .tsv, .parquet, .feather or .npy; - is standard output.",
+)
+@click.option("--jobs", type=int, metavar="N", help="Threads; all cores if left out.")
+@click.option("--force", is_flag=True, help="Overwrite a file that exists.")
+@output_options
+def command(
+    model: str,
+    data: str,
+    columns: str | None,
+    output: str,
+    jobs: int | None,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+    verbose: bool,
+    **reading: Any,
+) -> None:
+    """Assign the rows of DATA to the clusters of MODEL.
+
+    Columns are found by their names, where both the model and DATA have names; other columns are
+    left alone. Data that were standardized for the model are standardized in the same way here.
+    """
+    import numpy as np
+
+    from sketchmeans.io import check_output, write_labels
+    from sketchmeans.models import load
+
+    if output == "-" and as_json:
+        raise click.UsageError("--json and the labels both go to standard output. Add -o FILE.")
+    check_output(output, force=force, labels=True)
+    fitted: Any = load(model)
+    if not hasattr(fitted, "predict"):
+        raise ValueError(
+            f"{model} holds a {type(fitted).__name__}, which has no clusters. Save a model of "
+            "KernelKMeans or FullKernelKMeans."
+        )
+    # The columns are put in the model's order here, so that it need not look at names again.
+    names = fitted.__dict__.pop("feature_names_in_", None)
+    table = read(
+        data,
+        quiet=quiet,
+        columns=columns,
+        expected=None if names is None else list(names),
+        n_features=fitted.n_features_in_,
+        **reading,
+    )
+    if hasattr(fitted, "standard_scale_"):
+        table = table.standardized(fitted.standard_center_, fitted.standard_scale_)
+    labels = fitted.set_params(n_jobs=jobs).predict(table.X)
+    write_labels(output, table, labels)
+    counts = dict(enumerate(np.bincount(labels).tolist()))
+    if as_json:
+        print_json({"model": model, "data": data, "rows": len(labels), "clusters": counts})
+    elif output != "-" and not quiet:
+        click.echo(f"{len(labels):,} rows. Labels: {output}")
+    if verbose:
+        shown = ", ".join(f"{size:,} in {cluster}" for cluster, size in counts.items())
+        click.echo(f"Rows by cluster: {shown}.", err=True)

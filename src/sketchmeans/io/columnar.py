@@ -1,0 +1,234 @@
+"""Parquet, and Arrow's own format in its two forms (files, which are Feather, and streams)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from sketchmeans.io.messages import check_messages
+from sketchmeans.io.opening import ARRAY_RATIO, DataError, DataFile, check_expansion
+from sketchmeans.io.source import Source, Trouble, check_names, refuse_text
+from sketchmeans.kernels import FloatArray
+
+BATCH = 1 << 16
+"""Rows of a Parquet file that are decoded at a time."""
+FEW = 16
+"""Rows that are decoded to show a value: a text may be long, and stand in every row."""
+STRIP = 2048
+"""Rows that are turned from columns into rows at a time: they stay in the processor's cache."""
+TEXTS = ("string", "large_string", "binary", "large_binary")
+METADATA_LIMIT = 20_000_000
+"""Bytes, and elements, that a text or a list in the footer of a Parquet file may have."""
+
+
+def arrow() -> Any:
+    """Return pyarrow, or say how to install it."""
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise ImportError(
+            'Parquet, Feather and Arrow files need pyarrow: pip install "sketchmeans[files]". CSV, '
+            "NPY, NPZ and LIBSVM files do without."
+        ) from error
+    return pyarrow
+
+
+class ColumnarSource(Source):
+    """A file of typed columns, read a batch of rows at a time."""
+
+    named = True
+    _schema: Any
+    _count: int
+    """Rows that the file declares."""
+
+    @abstractmethod
+    def _batches(self, columns: Sequence[int], size: int = BATCH) -> Iterator[Any]:
+        """Yield record batches of these columns, in this order, of about ``size`` rows."""
+
+    def _set_schema(self, schema: Any) -> None:
+        self._schema = schema
+        self.names = list(schema.names)
+        check_names(self.file, self.names)
+
+    def read(self, features: Sequence[int], kept: Sequence[int]) -> tuple[Any, list[Any]]:
+        """Return the features as rows, in float32 if no column needs more, and the others."""
+        types = [self._schema.field(index).type for index in features]
+        bad = [index for index, type in zip(features, types, strict=True) if not _numeric(type)]
+        if bad:
+            refuse_text(self.file, self.names, features, [self._trouble(index) for index in bad])
+        single = types and all(str(type) in ("float", "halffloat") for type in types)
+        dtype = np.dtype(np.float32 if single else np.float64)
+        self._check_size(len(features) * dtype.itemsize + len(kept) * 8)
+        X = np.empty((self._count, len(features)), dtype)
+        others: list[list[Any]] = [[] for _ in kept]
+        start = 0
+        for batch in self._batches([*features, *kept]):
+            stop = start + batch.num_rows
+            if stop > self._count:
+                break
+            columns = [_floats(batch.column(i), dtype) for i in range(len(features))]
+            for top in range(0, batch.num_rows, STRIP):
+                rows = slice(top, min(top + STRIP, batch.num_rows))
+                for place, column in enumerate(columns):
+                    X[start + rows.start : start + rows.stop, place] = column[rows]
+            for place, other in enumerate(others, start=len(features)):
+                other.append(_values(batch.column(place)))
+            start = stop
+        if start != self._count:
+            raise DataError(
+                f"{self.file.name} declares {self._count:,} rows and holds another number: it is "
+                "damaged."
+            )
+        return X, [np.concatenate(other) if other else np.empty(0, object) for other in others]
+
+    def _check_size(self, row_bytes: int) -> None:
+        check_expansion(
+            self.file.name,
+            self.file.size,
+            self._count * max(row_bytes, 1),
+            ratio=ARRAY_RATIO,
+            way_out="write it again without compression",
+        )
+
+    def _trouble(self, index: int) -> Trouble:
+        """Return the first value of a column that holds no numbers."""
+        start = 0
+        for batch in self._batches([index], FEW):
+            column = batch.column(0)
+            for row in range(len(column)):
+                if column[row].is_valid:
+                    return Trouble(index, start + row + 1, column[row].as_py())
+            start += len(column)
+        return Trouble(index, 1, str(self._schema.field(index).type))
+
+
+class ParquetSource(ColumnarSource):
+    """A Parquet file."""
+
+    def __init__(self, file: DataFile) -> None:
+        super().__init__(file)
+        arrow()
+        self._file = self._opened()
+        self._set_schema(self._file.schema_arrow)
+        self._count = self._file.metadata.num_rows
+        if self._count < 0:
+            raise DataError(f"{file.name} declares {self._count} rows: it is damaged.")
+
+    def _batches(self, columns: Sequence[int], size: int = BATCH) -> Iterator[Any]:
+        self._check_unpacked(columns)
+        names = [self.names[index] for index in columns]
+        # A long text that stands in every row is stored once, and must stay so in memory.
+        texts = [name for name in names if str(self._schema.field(name).type) in TEXTS]
+        file = self._opened(texts) if texts else self._file
+        for batch in file.iter_batches(size, columns=names):
+            yield batch.select(names)
+
+    def _opened(self, texts: Sequence[str] = ()) -> Any:
+        from pyarrow import parquet
+
+        return parquet.ParquetFile(
+            self.file.handle if self.file.path is None else self.file.path,
+            read_dictionary=list(texts),
+            thrift_string_size_limit=METADATA_LIMIT,
+            thrift_container_size_limit=METADATA_LIMIT,
+        )
+
+    def _check_unpacked(self, columns: Sequence[int]) -> None:
+        """Refuse columns that declare to unpack to far more than the file."""
+        metadata = self._file.metadata
+        wanted = {self.names[index] for index in columns}
+        total = 0
+        for group in range(metadata.num_row_groups):
+            chunks = metadata.row_group(group)
+            for index in range(chunks.num_columns):
+                chunk = chunks.column(index)
+                path = chunk.path_in_schema  # of a nested column "name.part"
+                if path in wanted or path.split(".")[0] in wanted:
+                    total += max(chunk.total_uncompressed_size, 0)
+        check_expansion(
+            self.file.name,
+            self.file.size,
+            total,
+            ratio=ARRAY_RATIO,
+            way_out="write it again without compression",
+        )
+
+
+class ArrowSource(ColumnarSource):
+    """An Arrow file (Feather, version 2) or an Arrow stream."""
+
+    def __init__(self, file: DataFile) -> None:
+        super().__init__(file)
+        arrow()
+        file.handle.seek(0)
+        start = file.handle.read(6)
+        if start.startswith(b"FEA1"):
+            raise DataError(
+                f"{file.name} is Feather of version 1, which is no longer written. Write it again "
+                "as version 2, or as Parquet."
+            )
+        self._is_file = start == b"ARROW1"
+        self._count = check_messages(file, 8 if self._is_file else 0)
+        with self._open() as reader:
+            self._set_schema(reader.schema)
+
+    def _open(self) -> Any:
+        from pyarrow import ipc
+
+        self.file.handle.seek(0)
+        source = (
+            self.file.handle if self.file.path is None else arrow().memory_map(str(self.file.path))
+        )
+        return ipc.open_file(source) if self._is_file else ipc.open_stream(source)
+
+    def _batches(self, columns: Sequence[int], size: int = BATCH) -> Iterator[Any]:
+        del size  # batches are as large as they were written
+        with self._open() as reader:
+            for index in range(reader.num_record_batches) if self._is_file else [None]:
+                for batch in [reader.get_batch(index)] if self._is_file else reader:
+                    # Sizes of buffers come from the file: nothing is read before they are checked.
+                    batch.validate(full=True)
+                    yield batch.select(list(columns))
+
+
+def _numeric(type: Any) -> bool:
+    """Whether a type of pyarrow can be turned into floats."""
+    types = arrow().types
+    if types.is_dictionary(type):
+        type = type.value_type
+    return bool(
+        types.is_integer(type)
+        or types.is_floating(type)
+        or types.is_boolean(type)
+        or types.is_decimal(type)
+        or types.is_null(type)
+    )
+
+
+def _floats(column: Any, dtype: Any) -> FloatArray:
+    """Return a column as floats, NaN where a value is missing; without a copy where it can be."""
+    pa = arrow()
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    target = pa.float32() if dtype == np.float32 else pa.float64()
+    if column.type != target:
+        # Whole numbers beyond 2⁵³ are rounded, as everywhere in floating point.
+        column = column.cast(target, safe=False)
+    return column.to_numpy(zero_copy_only=False)
+
+
+def _values(column: Any) -> Any:
+    """Return a column of ids or labels: whole numbers as such, anything else as text."""
+    pa = arrow()
+    if pa.types.is_integer(column.type) and not column.null_count:
+        return column.to_numpy(zero_copy_only=False)
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    words = ["" if word is None else str(word) for word in column.dictionary.to_pylist()]
+    codes = column.indices.cast(pa.int64()).fill_null(len(words)).to_numpy(zero_copy_only=False)
+    values = np.empty(len(words) + 1, object)
+    values[:] = [*words, ""]
+    return values[codes]

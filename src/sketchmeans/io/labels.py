@@ -1,0 +1,97 @@
+"""Labels, written beside the ids of their rows: whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+from sketchmeans.files import refuse_existing, whole_file
+from sketchmeans.io.columnar import arrow
+from sketchmeans.io.opening import EXTENSIONS, DataError
+from sketchmeans.io.table import TableData
+from sketchmeans.kernels import FloatArray
+
+WRITTEN = ("csv", "tsv", "parquet", "feather", "arrow", "npy")
+
+
+def check_output(path: str | os.PathLike[str], *, force: bool, labels: bool = False) -> None:
+    """Refuse, before any long work, a file that could not be written in the end."""
+    if os.fspath(path) == "-":
+        return
+    target = Path(path)
+    if labels and _format(target) in ("parquet", "feather", "arrow"):
+        arrow()
+    if target.is_dir():
+        raise DataError(f"{target} is a folder: name a file in it.")
+    if not target.parent.is_dir():
+        raise DataError(f"the folder {target.parent} does not exist. Create it first.")
+    if not os.access(target.parent, os.W_OK):
+        raise DataError(f"the folder {target.parent} may not be written to. Choose another.")
+    if not force:
+        refuse_existing(target, way_out="Say --force to overwrite it, or choose another name.")
+
+
+def write_labels(path: str | os.PathLike[str], table: TableData, labels: FloatArray) -> None:
+    """Write a cluster a row, beside its id, or its row number where there is no id column.
+
+    The format follows the extension: CSV, TSV, Parquet, Feather, or NPY; ``-`` is CSV to standard
+    output. NPY holds the labels alone, one a row of the source, and −1 for rows that were dropped.
+    """
+    if os.fspath(path) == "-":
+        _write_text(sys.stdout, table, labels, ",")
+        return
+    format = _format(Path(path))
+    with whole_file(path) as temporary:
+        if format == "npy":
+            every = np.full(table.n_rows, -1, np.int32)
+            every[table.rows - 1] = labels
+            with temporary.open("wb") as stream:
+                np.save(stream, every, allow_pickle=False)
+        elif format in ("csv", "tsv"):
+            with temporary.open("w", encoding="utf-8", newline="") as text:
+                _write_text(text, table, labels, "," if format == "csv" else "\t")
+        else:
+            names, columns = _columns(table, labels)
+            _write_arrow(temporary, format, dict(zip(names, columns, strict=True)))
+
+
+def _format(path: Path) -> str:
+    format = EXTENSIONS.get(path.suffix.lower())
+    if format not in WRITTEN:
+        raise DataError(
+            f"labels cannot be written to {path}: the name must end in .csv, .tsv, .parquet, "
+            ".feather or .npy."
+        )
+    return format
+
+
+def _columns(table: TableData, labels: FloatArray) -> tuple[list[str], list[Any]]:
+    """Return the names and values of the two columns."""
+    if table.ids is None:
+        return ["row", "cluster"], [table.rows, labels]
+    name = str(table.id_name)
+    return [name, "label" if name == "cluster" else "cluster"], [table.ids, labels]
+
+
+def _write_text(stream: TextIO, table: TableData, labels: FloatArray, delimiter: str) -> None:
+    names, columns = _columns(table, labels)
+    writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def _write_arrow(path: Path, format: str, columns: dict[str, Any]) -> None:
+    frame = arrow().table(columns)
+    if format == "parquet":
+        from pyarrow import parquet
+
+        parquet.write_table(frame, path)
+    else:
+        from pyarrow import feather
+
+        feather.write_feather(frame, path)

@@ -1,0 +1,387 @@
+"""TableData: the rows and columns of a data file, ready to be clustered."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import os
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from sketchmeans.io.arrays import ArchiveSource, ArraySource
+from sketchmeans.io.columnar import ArrowSource, ParquetSource
+from sketchmeans.io.delimited import DelimitedSource
+from sketchmeans.io.libsvm import LibsvmSource
+from sketchmeans.io.opening import DataError, DataFile, open_data
+from sketchmeans.io.source import SHOWN, Source, columns_option, unnamed
+from sketchmeans.kernels import FloatArray
+from sketchmeans.points import data_blocks
+
+
+@dataclass(frozen=True)
+class TableData:
+    """Rows to cluster, and what they are called."""
+
+    X: Any
+    """The features: a float array (n × p), or a CSR matrix where the file is sparse."""
+    names: tuple[str, ...]
+    """One a column of X; "column 1", … where the file has none."""
+    named: bool
+    """Whether the file itself names its columns."""
+    rows: FloatArray
+    """The row of the file that each row of X was, counted from 1, without the header."""
+    n_rows: int
+    """Rows of the file, those that were dropped included."""
+    ids: Any = None
+    """A name for each row, from the id column."""
+    id_name: str | None = None
+    labels: Any = None
+    """The true class of each row, from the label column or the format's own place for it."""
+    label_name: str | None = None
+    n_imputed: int = 0
+    """Values that were missing and filled in."""
+    center: FloatArray | None = None
+    """What ``standardize`` took away from each column; None if it was not asked for."""
+    scale: FloatArray | None = None
+    """What it divided each column by."""
+
+    @property
+    def n_dropped(self) -> int:
+        """Rows of the file that were left out."""
+        return self.n_rows - len(self.rows)
+
+    def standardized(
+        self, center: FloatArray | None = None, scale: FloatArray | None = None
+    ) -> TableData:
+        """Return the table with columns of mean 0 and deviation 1, or moved as those of another.
+
+        A constant column is moved and not divided. Sparse columns are divided alone: moving them
+        would fill them. X itself is changed: no second copy of the data is made.
+        """
+        X = self.X
+        if scale is None:
+            center, scale = _moments(X)
+        if sparse.issparse(X):
+            center = np.zeros(X.shape[1])
+            X.data /= scale[X.indices].astype(X.dtype)
+        else:
+            assert center is not None
+            for rows in data_blocks(X):
+                X[rows] -= center.astype(X.dtype)
+                X[rows] /= scale.astype(X.dtype)
+        return replace(self, center=center, scale=scale)
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    header: bool | None = None,
+    columns: str | Sequence[str] | None = None,
+    id_column: str | None = None,
+    label_column: str | None = None,
+    drop_missing: bool = False,
+    impute: str | float | None = None,
+    standardize: bool = False,
+    expected: Sequence[str] | None = None,
+    n_features: int | None = None,
+) -> TableData:
+    """Read a data file.
+
+    Memory: the table, and one batch of rows beside it. Whatever is wrong with the file is a
+    ``ValueError`` whose text names the options of the command line, which are these.
+
+    Parameters
+    ----------
+    path : path
+        ``-`` is standard input.
+    format : str, optional
+        One of ``FORMATS``; by the extension if left out, and for standard input by the first
+        bytes, CSV if they say nothing.
+    header : bool, optional
+        Whether the first row of CSV or TSV names the columns; it is looked at if left out.
+    columns : sequence of str, or str with commas, optional
+        The features, by name, by number from 1, or by a range of numbers such as "2-5"; if left
+        out, all columns but those of ids and labels.
+    id_column, label_column : str, optional
+        Columns that are carried along, and are no features.
+    drop_missing : bool
+        Leave out rows with a missing value.
+    impute : {"mean", "median"} or float, optional
+        What to fill in for missing values.
+    standardize : bool
+        Give every column mean 0 and deviation 1.
+    expected : sequence of str, optional
+        The features, by name, of a file that has names; other columns are left alone.
+    n_features : int, optional
+        How many features there must be. A sparse file with fewer is widened: its last columns
+        may just be empty.
+
+    Returns
+    -------
+    TableData
+    """
+    if drop_missing and impute is not None:
+        raise ValueError("--drop-missing and --impute exclude each other: choose one of them.")
+    with open_data(path, format) as file:
+        try:
+            source = _source(file, header)
+            if columns is None and source.named and expected is not None:
+                columns = expected
+            kept, features = _chosen(source, columns, id_column, label_column)
+            if n_features is not None:
+                _check_number(source, len(features), n_features)
+            X, others = source.read(features, kept)
+            own = source.own_labels()
+        except (DataError, ImportError, FileNotFoundError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            # Parsers raise all kinds of errors on damaged files: one sentence for all of them.
+            reason = (str(error).splitlines() or [""])[0][:200] or type(error).__name__
+            raise DataError(
+                f"{file.name} cannot be read as {file.format}: {reason.rstrip('.')}. It is damaged "
+                "or of another format; say --format if the name misleads."
+            ) from error
+        if n_features is not None and X.shape[1] < n_features:
+            X = _widened(X, n_features)
+        table = _assembled(source, features, X, others, own, id_column, label_column)
+        table = _complete(table, file.name, drop_missing, impute)
+        _warn_of_counters(table)
+    return table.standardized() if standardize else table
+
+
+def _source(file: DataFile, header: bool | None) -> Source:
+    if file.format in ("csv", "tsv"):
+        return DelimitedSource(file, header)
+    if header is not None:
+        raise DataError(f"--header and --no-header are for CSV and TSV, not for {file.format}.")
+    sources: dict[str, Callable[[DataFile], Source]] = {
+        "parquet": ParquetSource,
+        "feather": ArrowSource,
+        "arrow": ArrowSource,
+        "npy": ArraySource,
+        "npz": ArchiveSource,
+        "libsvm": LibsvmSource,
+    }
+    return sources[file.format](file)
+
+
+def _chosen(
+    source: Source,
+    columns: str | Sequence[str] | None,
+    id_column: str | None,
+    label_column: str | None,
+) -> tuple[list[int], list[int]]:
+    """Return the columns to carry along, and the features."""
+    kept = [_found(source, name) for name in (id_column, label_column) if name is not None]
+    if columns is None:
+        nameless = getattr(source, "nameless", None)
+        features = [index for index in range(len(source.names)) if index not in kept]
+        if nameless is not None and source.names.index(nameless) in features:
+            raise DataError(
+                f"{source.file.name}: the first column has no name, as the row index that pandas "
+                f"writes. Carry it along with --id-column '{nameless}', or choose columns: "
+                f"--columns {columns_option(source.names, features[1:])}."
+            )
+    else:
+        wanted = next(csv.reader([columns])) if isinstance(columns, str) else columns
+        features = [index for name in wanted for index in _span(source, name.strip())]
+        for index in features:
+            if index in kept or features.count(index) > 1:
+                raise DataError(
+                    f"column {source.names[index]!r} is asked for twice. Name it once, in "
+                    "--columns, --id-column or --label-column."
+                )
+    if not features:
+        raise DataError(f"{source.file.name} has no column left to cluster by.")
+    return kept, features
+
+
+def _check_number(source: Source, found: int, n_features: int) -> None:
+    """Refuse another number of features than the model has."""
+    if found == n_features or (found < n_features and source.may_widen):
+        return
+    raise DataError(
+        f"{source.file.name} has {found:,} feature columns, and the model was fitted to "
+        f"{n_features:,}. Choose the same columns with --columns, and leave ids out with "
+        "--id-column."
+    )
+
+
+def _widened(X: Any, n_features: int) -> Any:
+    """Return X with columns of zeros after its last one."""
+    if sparse.issparse(X):
+        X.resize((X.shape[0], n_features))
+        return X
+    return np.concatenate([X, np.zeros((len(X), n_features - X.shape[1]), X.dtype)], axis=1)
+
+
+def _span(source: Source, text: str) -> list[int]:
+    """Return the columns that a name, a number or a range of numbers stands for."""
+    span = re.fullmatch(r"(\d{1,9})-(\d{1,9})", text)
+    if text in source.names or span is None:
+        return [_found(source, text)]
+    first, last = int(span[1]), int(span[2])
+    if not 1 <= first <= last <= len(source.names):
+        raise DataError(
+            f"--columns {text} goes beyond the {len(source.names)} columns of {source.file.name}."
+        )
+    return list(range(first - 1, last))
+
+
+def _found(source: Source, name: str) -> int:
+    if name in source.names:
+        return source.names.index(name)
+    if re.fullmatch(r"\d{1,9}", name) and 1 <= int(name) <= len(source.names):
+        return int(name) - 1
+    close = difflib.get_close_matches(name, source.names[:1000], n=1)
+    shown = ", ".join(repr(known) for known in source.names[:SHOWN])
+    more = f" and {len(source.names) - SHOWN} more" if len(source.names) > SHOWN else ""
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    raise DataError(
+        f"{source.file.name} has no column {name!r}.{hint} Its columns are {shown}{more}."
+    )
+
+
+def _assembled(
+    source: Source,
+    features: Sequence[int],
+    X: Any,
+    others: list[Any],
+    own: Any,
+    id_column: str | None,
+    label_column: str | None,
+) -> TableData:
+    n = X.shape[0]
+    if n == 0:
+        raise DataError(f"{source.file.name} holds no rows.")
+    label_name = None if own is None else source.labels_name
+    if label_column is not None:
+        own, label_name = others[-1], source.names[_found(source, label_column)]
+    return TableData(
+        X=X,
+        names=(*(source.names[index] for index in features), *unnamed(X.shape[1])[len(features) :]),
+        named=source.named,
+        rows=np.arange(1, n + 1),
+        n_rows=n,
+        ids=others[0] if id_column is not None else None,
+        id_name=None if id_column is None else source.names[_found(source, id_column)],
+        labels=own,
+        label_name=label_name,
+    )
+
+
+def _complete(
+    table: TableData, name: str, drop_missing: bool, impute: str | float | None
+) -> TableData:
+    """Refuse, drop or fill in what is missing; refuse what is infinite."""
+    X = table.X
+    values = X.data if sparse.issparse(X) else X
+    blocks = data_blocks(X) if values.ndim == 2 else [slice(0, len(values))]
+    if all(np.isfinite(values[rows]).all() for rows in blocks):
+        return table
+    cells = np.argwhere(~np.isfinite(values)) if values.ndim == 2 else _stored_cells(X)
+    found = X[cells[:, 0], cells[:, 1]]
+    found = np.asarray(found).ravel()
+    if np.isinf(found).any():
+        row, column = cells[np.isinf(found)][0]
+        raise DataError(
+            f"{name}: column {table.names[column]!r} holds an infinite value in row {row + 1}. "
+            "Mend it, or leave the column out with --columns."
+        )
+    if drop_missing:
+        complete = np.ones(X.shape[0], bool)
+        complete[cells[:, 0]] = False
+        if not complete.any():
+            raise DataError(
+                f"{name}: every row has a missing value, so --drop-missing leaves nothing. Use "
+                "--impute, or choose columns with --columns."
+            )
+        return replace(
+            table,
+            X=X[complete],
+            rows=table.rows[complete],
+            ids=None if table.ids is None else table.ids[complete],
+            labels=None if table.labels is None else table.labels[complete],
+        )
+    if impute is not None:
+        _fill(X, cells, table.names, name, impute)
+        return replace(table, n_imputed=len(cells))
+    row, column = cells[0]
+    rows, columns = len(np.unique(cells[:, 0])), len(np.unique(cells[:, 1]))
+    said = f"{name}: column {table.names[column]!r} has no value in row {row + 1}"
+    if len(cells) > 1:
+        said += f"; {len(cells):,} values are missing, in {rows:,} rows and {columns:,} columns"
+    raise DataError(
+        f"{said}. Leave such rows out with --drop-missing, or fill them in with --impute mean (or "
+        "median, or a number)."
+    )
+
+
+def _stored_cells(X: Any) -> FloatArray:
+    """Return row and column of every stored value of a CSR matrix that is not finite."""
+    places = np.flatnonzero(~np.isfinite(X.data))
+    rows = np.searchsorted(X.indptr, places, side="right") - 1
+    return np.column_stack([rows, X.indices[places]])
+
+
+def _fill(X: Any, cells: FloatArray, names: Sequence[str], name: str, impute: str | float) -> None:
+    """Put the mean, the median or a number into missing cells, in place."""
+    if sparse.issparse(X):
+        raise DataError(f"{name} is sparse: --impute cannot fill it in. Use --drop-missing.")
+    for column in np.unique(cells[:, 1]):
+        values = X[:, column]
+        there = values[~np.isnan(values)]
+        if isinstance(impute, str) and not len(there):
+            raise DataError(
+                f"{name}: column {names[column]!r} has no value at all, so that it has no "
+                f"{impute}. Leave it out with --columns."
+            )
+        if isinstance(impute, str):
+            filler = np.mean(there, dtype=np.float64) if impute == "mean" else np.median(there)
+        else:
+            filler = impute
+        X[cells[cells[:, 1] == column, 0], column] = filler
+
+
+def _moments(X: Any) -> tuple[FloatArray, FloatArray]:
+    """Return mean and deviation of each column, in float64 over fixed blocks of rows.
+
+    Sums run about the first row, which keeps the digits of columns far from zero.
+    """
+    n, p = X.shape
+    if sparse.issparse(X):
+        mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+        squares = np.asarray(X.multiply(X).mean(axis=0, dtype=np.float64)).ravel()
+        deviation = np.sqrt(np.maximum(squares - mean**2, 0))
+        return np.zeros(p), np.where(deviation > 0, deviation, 1.0)
+    first = X[0].astype(np.float64)
+    total, squares = np.zeros(p), np.zeros(p)
+    for rows in data_blocks(X):
+        block = X[rows] - first
+        total += block.sum(axis=0)
+        squares += np.square(block).sum(axis=0)
+    mean = total / n
+    deviation = np.sqrt(np.maximum(squares / n - mean**2, 0))
+    tiny = 1e-12 * np.abs(first + mean)
+    return first + mean, np.where(deviation > tiny, deviation, 1.0)
+
+
+def _warn_of_counters(table: TableData) -> None:
+    """Warn where a feature counts the rows: most likely it is an id."""
+    X = table.X
+    if sparse.issparse(X) or X.shape[0] < 10 or not table.named:
+        return
+    for column, name in enumerate(table.names):
+        if X[1, column] - X[0, column] == 1 and (np.diff(X[:, column]) == 1).all():
+            warnings.warn(
+                f"column {name!r} counts the rows and is used as a feature. If it is an id, say "
+                f"--id-column {name}.",
+                stacklevel=3,
+            )

@@ -1,0 +1,32 @@
+"""A shell in which ``sketchmeans`` is the command of this environment."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+def environment(folder):
+    """Return variables with which a shell finds the command, installed or not."""
+    installed = Path(sys.executable).parent
+    commands = folder / ".commands"
+    if not (installed / "sketchmeans").exists():
+        commands.mkdir(exist_ok=True)
+        script = commands / "sketchmeans"
+        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m sketchmeans "$@"\n')
+        script.chmod(0o755)
+    paths = [str(commands), str(installed), os.environ["PATH"]]
+    return {**os.environ, "PATH": os.pathsep.join(paths), "PYTHONIOENCODING": "utf-8"}
+
+
+def run(command, folder, **options):
+    """Run a command line in a folder, as it would be typed."""
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        cwd=folder,
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        check=False,
+        **options,
+    )

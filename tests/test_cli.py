@@ -1,0 +1,534 @@
+"""The command line: what it reads, prints and writes, and how it ends."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from pyarrow import parquet
+
+import shell
+from sketchmeans import KernelEmbedding, KernelKMeans, choose, compare, load, save
+from sketchmeans.cli import COMMANDS, cli
+from sketchmeans.cli import options as shared
+from sketchmeans.datasets import make_rings
+from test_io import KINDS, write_numbers
+
+WRITTEN = [name for name in COMMANDS if name != "reproduce"]
+
+
+def run(*arguments, code=0):
+    """Run a command in this process, and return what it printed."""
+    result = CliRunner().invoke(cli, [str(argument) for argument in arguments])
+    assert result.exit_code == code, (result.output, result.exception)
+    return result
+
+
+@pytest.fixture
+def rings(tmp_path):
+    """A CSV of two rings with ids and the ring of each point."""
+    X, ring = make_rings(300, random_state=0)
+    data = pd.DataFrame(X, columns=["x", "y"])
+    data.insert(0, "point", [f"p{index}" for index in range(300)])
+    data["ring"] = np.where(ring == 0, "inner", "outer")
+    data.to_csv(tmp_path / "rings.csv", index=False)
+    return tmp_path / "rings.csv"
+
+
+QUADRATIC = ("--kernel", "polynomial", "--degree", 2, "--coef0", 0, "--rank", 2)
+
+
+def test_every_format_gives_the_same_labels_from_a_shell(tmp_path):
+    X, _ = make_rings(400, random_state=1)
+    X = np.column_stack([X, X @ [1.0, 2.0]])
+    wanted = KernelKMeans(3, gamma=2.0, random_state=0).fit(X).labels_
+    for kind in KINDS:
+        write_numbers(tmp_path / f"data.{kind}", X)
+    options = "-k 3 --gamma 2 --quiet -o"
+    commands = {kind: f"sketchmeans cluster data.{kind} {options} {kind}.npy" for kind in KINDS}
+    for kind in ("csv", "csv.gz", "parquet", "npz"):
+        name = f"{kind} from standard input"
+        commands[name] = f"cat data.{kind} | sketchmeans cluster - {options} '{name}.npy'"
+    with ThreadPoolExecutor(2) as pool:
+        shown = list(pool.map(lambda command: shell.run(command, tmp_path), commands.values()))
+    for name, result in zip(commands, shown, strict=True):
+        assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), name
+        np.testing.assert_array_equal(np.load(tmp_path / f"{name}.npy"), wanted, err_msg=name)
+
+
+def test_a_newcomer_is_led_from_error_to_report(tmp_path):
+    random = np.random.default_rng(0)
+    data = pd.DataFrame(
+        {
+            "plant": [f"plant-{index}" for index in range(90)],
+            "height": random.normal(size=90) + np.repeat([0, 6, 12], 30),
+            "width": random.normal(size=90) + np.repeat([0, 6, 0], 30),
+            "garden": ["north", "south", "east"] * 30,
+        }
+    )
+    data.loc[6, "width"] = np.nan
+    data.to_csv(tmp_path / "plants.csv", index=False)
+
+    def step(command, code):
+        shown = shell.run(command, tmp_path)
+        assert shown.returncode == code, shown.stderr
+        return shown
+
+    assert "cluster    cluster the rows of a data file" in step("sketchmeans --help", 0).stdout
+    assert "sketchmeans cluster iris.csv -k 3" in step("sketchmeans cluster --help", 0).stdout
+    shown = step("sketchmeans cluster plants.csv", 2)
+    assert shown.stderr.startswith("Usage: sketchmeans cluster [OPTIONS] DATA\n")
+    assert shown.stderr.endswith("\nError: Missing option '-k' / '--clusters'.\n")
+    shown = step("sketchmeans cluster plants.csv -k 3", 1)
+    assert shown.stderr == (
+        "Error: plants.csv: column 'plant' holds 'plant-0' in row 1, which is no number (and so do "
+        "89 more rows). The same goes for 'garden'. If it names the rows, say --id-column plant; "
+        "if it holds true classes, --label-column plant; to leave it out, choose columns: "
+        "--columns height,width.\n"
+    )
+    assert shown.stdout == ""
+    shown = step("sketchmeans cluster plants.csv -k 3 --id-column plant", 1)
+    assert shown.stderr == (
+        "Error: plants.csv: column 'garden' holds 'north' in row 1, which is no number (and so do "
+        "89 more rows). If it names the rows, say --id-column garden; if it holds true classes, "
+        "--label-column garden; to leave it out, choose columns: --columns height,width.\n"
+    )
+    so_far = "sketchmeans cluster plants.csv -k 3 --id-column plant --columns height,width"
+    shown = step(so_far, 1)
+    assert shown.stderr == (
+        "Error: plants.csv: column 'width' has no value in row 7. Leave such rows out with "
+        "--drop-missing, or fill them in with --impute mean (or median, or a number).\n"
+    )
+    last = f"{so_far} --drop-missing -o labels.csv --report plants.html"
+    shown = step(last, 0)
+    assert shown.stderr == "Note: 1 of 90 rows were dropped: a value was missing.\n"
+    assert shown.stdout.startswith("89 rows of 2 columns in 3 clusters: rbf kernel, gamma ")
+    assert shown.stdout.endswith("Labels: labels.csv\nReport: plants.html\n")
+
+    joined = data.merge(pd.read_csv(tmp_path / "labels.csv"), on="plant", how="left")
+    assert joined.loc[joined["cluster"].isna(), "plant"].tolist() == ["plant-6"]
+    groups = joined.dropna().groupby(np.repeat([0, 1, 2], 30)[joined.dropna().index])["cluster"]
+    assert (groups.nunique() == 1).all()
+    report = (tmp_path / "plants.html").read_text()
+    assert last in report
+    assert "plant-0" in report
+
+    shown = step(last, 1)
+    assert shown.stderr == (
+        "Error: labels.csv exists already. Say --force to overwrite it, or choose another name.\n"
+    )
+    assert step(f"{last} --force", 0).stdout
+
+
+def test_results_go_to_standard_output_and_nothing_else(rings, tmp_path):
+    arguments = ["cluster", rings, "-k", 2, "--id-column", "point", "--label-column", "ring"]
+    shown = run(*arguments, *QUADRATIC)
+    assert shown.stderr == ""
+    assert "300 rows of 2 columns in 2 clusters: polynomial kernel" in shown.stdout
+    assert "Agreement with 'ring': accuracy 0." in shown.stdout
+    assert "at most" in shown.stdout
+    shown = run(*arguments, *QUADRATIC, "--quiet", "-o", tmp_path / "labels.csv")
+    assert shown.output == ""
+    shown = run(*arguments, *QUADRATIC, "-o", "-")
+    assert shown.stdout == (tmp_path / "labels.csv").read_text()
+    assert "300 rows of 2 columns" in shown.stderr
+    shown = run(*arguments, *QUADRATIC, "-v")
+    assert "kernel passes: done at" in shown.stderr
+    assert "passes over the kernel: 1; kernel entries:" in shown.stdout
+
+
+def test_json_is_one_object_that_agrees_with_the_library(rings):
+    arguments = ["cluster", rings, "-k", 2, "--id-column", "point", "--label-column", "ring"]
+    found = json.loads(run(*arguments, "--gamma", "4*median", "--passes", 2, "--json").stdout)
+    X, _ = make_rings(300, random_state=0)
+    model = KernelKMeans(2, gamma="4*median", n_passes=2, random_state=0).fit(X)
+    sizes = [cluster["rows"] for cluster in found["clusters"]]
+    assert sizes == np.bincount(model.labels_).tolist()
+    assert found["objective"] == model.inertia_
+    assert found["gamma"] == model.gamma_
+    assert found["certificate"]["trace_kernel"] == model.certificate_.trace_kernel
+    assert 0 <= found["agreement"]["NMI"] <= 1
+    assert found["command"].startswith("sketchmeans cluster ")
+    assert "--gamma '4*median' --passes 2 --json" in found["command"]
+
+
+def test_options_reach_the_estimator(rings, tmp_path):
+    path = tmp_path / "model.skm"
+    run(
+        *("cluster", rings, "-k", 3, "--columns", "x,y", "--save", path, "--kernel", "sigmoid"),
+        *("--gamma", 0.5, "--coef0", 0.25, "--method", "one-pass", "--rank", 5, "--passes", 2),
+        *("--refine", 1, "--memory-limit", "2GB", "--jobs", 2, "--seed", 7),
+    )
+    wanted = {
+        "n_clusters": 3,
+        "kernel": "sigmoid",
+        "gamma": 0.5,
+        "coef0": 0.25,
+        "method": "one-pass",
+        "rank": 5,
+        "n_passes": 2,
+        "n_refine": 1,
+        "memory_limit": "2GB",
+        "n_jobs": 2,
+        "random_state": 7,
+    }
+    found = load(path).get_params()
+    assert {name: found[name] for name in wanted} == wanted
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ([], 2, "Usage: "),
+        (["frobnicate"], 2, "No such command 'frobnicate'"),
+        (["cluster", "rings.csv"], 2, "Missing option '-k'"),
+        (["cluster", "rings.csv", "-k", "two"], 2, "'two' is not a valid integer"),
+        (
+            ["cluster", "rings.csv", "-k", "2", "--kernel", "gauss"],
+            2,
+            "'gauss' is not one of 'rbf'",
+        ),
+        (
+            ["cluster", "rings.csv", "-k", "2", "--rank", "all"],
+            2,
+            "no finite number, and not 'auto'",
+        ),
+        (
+            ["cluster", "rings.csv", "-k", "2", "--impute", "nan"],
+            2,
+            "no finite number, and not 'm",
+        ),
+        (["cluster", "rings.csv", "-k", "2", "-o", "-", "--json"], 2, "Choose one of them"),
+        (["choose", "rings.csv", "-k", "1-4"], 2, "must hold numbers from 2 to 1000"),
+        (["choose", "rings.csv", "-k", "some"], 2, "is no range such as 2-10"),
+        (["cluster", "nowhere.csv", "-k", "2"], 1, "there is no file nowhere.csv"),
+        (["cluster", "rings.csv", "-k", "0", "--columns", "x"], 1, "n_clusters=0 is too small"),
+        (["cluster", "rings.csv", "-k", "999", "--columns", "x"], 1, "exceeds n_samples=300"),
+        (["cluster", "rings.csv", "-k", "2", "--columns", "z"], 1, "no column 'z'"),
+        (
+            ["cluster", "rings.csv", "-k", "2", "--columns", "x,y", "--gamma", "wide"],
+            1,
+            "gamma='wide' is not understood",
+        ),
+        (
+            ["cluster", "rings.csv", "-k", "2", "--columns", "x,y", "--memory-limit", "1kB"],
+            1,
+            "memory_limit=1 kB cannot be kept",
+        ),
+        (["cluster", "rings.csv", "-k", "2", "-o", "labels.xlsx"], 1, "must end in .csv, .tsv"),
+        (["cluster", "rings.csv", "-k", "2", "-o", "no/labels.csv"], 1, "folder no does not exist"),
+        (["info", "rings.csv"], 1, "rings.csv cannot be read: it begins with"),
+        (["info", "nowhere.skm"], 1, "nowhere.skm"),
+        (["predict", "rings.csv", "rings.csv"], 1, "rings.csv cannot be loaded"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_errors_have_a_code_and_a_message(arguments, code, message, rings, monkeypatch):
+    monkeypatch.chdir(rings.parent)
+    shown = run(*arguments, code=code)
+    assert message in shown.stderr
+    assert shown.stdout == ""
+    assert "Traceback" not in shown.stderr
+
+
+@pytest.mark.parametrize("option", ["-o", "--report", "--save"])
+def test_an_existing_file_is_refused_before_the_work_and_kept(option, rings, monkeypatch):
+    names = {"-o": "labels.csv", "--report": "report.html", "--save": "model.skm"}
+    path = rings.parent / names[option]
+    path.write_text("precious")
+    arguments = ["cluster", rings, "-k", 2, "--columns", "x,y", option, path]
+    fit = KernelKMeans.fit
+    monkeypatch.setattr(KernelKMeans, "fit", lambda *args: pytest.fail("work began"))
+    shown = run(*arguments, code=1)
+    assert f"{path.name} exists already. Say --force to overwrite it" in shown.stderr
+    assert path.read_text() == "precious"
+    monkeypatch.setattr(KernelKMeans, "fit", fit)
+    run(*arguments, "--force")
+    assert path.read_bytes()[:8] != b"precious"
+
+
+def test_predict_gives_the_labels_of_the_model(rings, tmp_path):
+    data = pd.read_csv(rings)
+    model, labels = tmp_path / "model.skm", tmp_path / "labels.csv"
+    arguments = ["--columns", "x,y", "--id-column", "point", "--gamma", "2", "--refine", 1]
+    run("cluster", rings, "-k", 2, *arguments, "--standardize", "--save", model, "-o", labels)
+    shuffled = data[["ring", "y", "point", "x"]].iloc[::-1]
+    shuffled.to_csv(tmp_path / "shuffled.csv", index=False)
+    shown = run("predict", model, tmp_path / "shuffled.csv", "--id-column", "point")
+    head, *lines = shown.stdout.splitlines()
+    trained = pd.read_csv(labels)
+    assert head == "point,cluster"
+    assert lines[::-1] == [f"{p},{c}" for p, c in trained.itertuples(index=False)]
+    data[["x", "y"]].to_csv(tmp_path / "bare.csv", index=False, header=False)
+    run("predict", model, tmp_path / "bare.csv", "-o", tmp_path / "new.npy")
+    assert np.load(tmp_path / "new.npy").tolist() == trained["cluster"].tolist()
+    shown = run("predict", model, tmp_path / "bare.csv", "-o", tmp_path / "new.npy", code=1)
+    assert "new.npy exists already" in shown.stderr
+    shown = run(
+        "predict", model, tmp_path / "bare.csv", "--force", "-o", tmp_path / "new.npy", "--json"
+    )
+    assert sum(json.loads(shown.stdout)["clusters"].values()) == 300
+
+
+def test_predict_refuses_other_columns(rings, tmp_path):
+    model = tmp_path / "model.skm"
+    run("cluster", rings, "-k", 2, "--columns", "x,y", "--save", model)
+    (tmp_path / "other.csv").write_text("x,z\n1,2\n")
+    assert "has no column 'y'" in run("predict", model, tmp_path / "other.csv", code=1).stderr
+    (tmp_path / "wide.csv").write_text("1,2,3\n4,5,7\n")
+    shown = run("predict", model, tmp_path / "wide.csv", code=1)
+    assert "has 3 feature columns, and the model was fitted to 2" in shown.stderr
+    X, _ = make_rings(50, random_state=0)
+    save(KernelEmbedding(3, random_state=0).fit(X), tmp_path / "embedding.skm")
+    shown = run("predict", tmp_path / "embedding.skm", rings, code=1)
+    assert "holds a KernelEmbedding, which has no clusters" in shown.stderr
+
+
+def test_predict_widens_a_libsvm_file_whose_last_columns_are_empty(tmp_path):
+    lines = [f"{i % 2} 1:{i}.5 2:{i % 7} 3:{i % 5}" for i in range(40)]
+    (tmp_path / "train.libsvm").write_text("\n".join(lines))
+    (tmp_path / "new.libsvm").write_text("0 1:1.5 2:1\n0 1:30.5 2:2\n")
+    run("cluster", tmp_path / "train.libsvm", "-k", 2, "--save", tmp_path / "model.skm")
+    shown = run("predict", tmp_path / "model.skm", tmp_path / "new.libsvm")
+    model = load(tmp_path / "model.skm")
+    wanted = model.predict([[1.5, 1, 0], [30.5, 2, 0]]).tolist()
+    assert [int(line.split(",")[1]) for line in shown.stdout.splitlines()[1:]] == wanted
+
+
+def test_compare_prints_the_table_of_the_library(rings):
+    chosen = ["--methods", "one-pass; nystrom, kmeans", "--seeds", 2]
+    arguments = ["compare", rings, "-k", 2, "--columns", "x,y", "--label-column", "ring", *chosen]
+    rows = json.loads(run(*arguments, "--json").stdout)["rows"]
+    X, ring = make_rings(300, random_state=0)
+    table = compare(
+        X, 2, y=ring, variants=["one-pass", "nystrom, kmeans"], n_seeds=2, random_state=0
+    )
+    for row, wanted in zip(rows, table, strict=True):
+        for name in ("method", "numbers a sample", "objective", "NMI", "kernel entries"):
+            assert row[name] == wanted[name]
+    shown = run(*arguments).stdout
+    assert "| nystrom, kmeans " in shown
+    assert (
+        "unknown"
+        in run("compare", rings, "-k", 2, "--columns", "x", "--methods", "unknown", code=1).stderr
+    )
+
+
+def test_compare_leaves_out_the_exact_method_where_its_matrix_would_be_large(tmp_path):
+    np.save(tmp_path / "data.npy", np.random.default_rng(0).normal(size=(5001, 2)))
+    shown = run(
+        *("compare", tmp_path / "data.npy", "-k", 2, "--kernel", "linear", "--rank", 2),
+        *("--seeds", 1, "--width", 4),
+    )
+    assert "matrix of 5,001 × 5,001 and is left out" in shown.stderr
+    assert "| exact" not in shown.stdout
+    assert "| greedy-cholesky" in shown.stdout
+
+
+def test_choose_prints_the_choice_of_the_library(rings):
+    arguments = ["choose", rings, "--columns", "x,y", "-k", "2-4", "--gammas", "median,8*median"]
+    X, _ = make_rings(300, random_state=0)
+    found = choose(X, n_clusters=[2, 3, 4], gammas=["median", "8*median"], random_state=0)
+    assert run(*arguments).stdout == f"{found}\n"
+    said = json.loads(run(*arguments, "--json").stdout)
+    assert (said["n_clusters"], said["rank"]) == (found.n_clusters, found.rank)
+    assert len(said["table"]) == 6
+
+
+def test_info_tells_what_is_in_a_model(rings, tmp_path):
+    path = tmp_path / "model.skm"
+    run("cluster", rings, "-k", 2, "--columns", "x,y", "--standardize", "--save", path)
+    shown = run("info", path).stdout
+    assert f"{path}: KernelKMeans, written by sketchmeans" in shown
+    assert "Columns: 2, known by name, standardized." in shown
+    assert "n_clusters=2" in shown
+    assert "| labels_ " in shown
+    assert "Certificate for 2 clusters" in shown
+    found = json.loads(run("info", path, "--json").stdout)
+    assert found["bytes"] == path.stat().st_size
+    assert found["arrays"]["labels_"] == [[300], "<i4"]
+
+
+def test_demo_writes_files_to_try_and_keeps_those_that_exist(tmp_path):
+    shown = run("demo", "--write", tmp_path / "examples")
+    names = [line.rsplit("/", 1)[1] for line in shown.stdout.splitlines()]
+    assert names == ["rings.csv", "digits.csv", "new-digits.csv"]
+    digits = pd.read_csv(tmp_path / "examples" / "digits.csv")
+    assert digits.shape == (1500, 66)
+    assert digits["digit"].nunique() == 10
+    assert pd.read_csv(tmp_path / "examples" / "new-digits.csv").shape == (297, 65)
+    (tmp_path / "examples" / "rings.csv").write_text("precious")
+    assert "exists already" in run("demo", "--write", tmp_path / "examples", code=1).stderr
+    assert (tmp_path / "examples" / "rings.csv").read_text() == "precious"
+    run("demo", "--write", tmp_path / "examples", "--force")
+    assert pd.read_csv(tmp_path / "examples" / "rings.csv").shape == (2000, 3)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_help_shows_examples_that_parse(name):
+    shown = run(name, "--help").stdout
+    examples = shown.split("Examples:\n")[1].splitlines()
+    assert len(examples) >= 2
+    command = cli.get_command(None, name)
+    for example in examples:
+        words = shlex.split(example.split("| ")[-1].split(" > ")[0])
+        assert words[:2] == ["sketchmeans", name]
+        command.make_context(name, words[2:])
+
+
+def test_help_answers_without_importing_numpy():
+    code = (
+        "import sys; from click.testing import CliRunner; from sketchmeans.cli import cli\n"
+        f"for name in [[], *[[name] for name in {WRITTEN}]]:\n"
+        "    assert CliRunner().invoke(cli, [*name, '--help']).exit_code == 0\n"
+        "print('numpy' in sys.modules, 'sklearn' in sys.modules)"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout == "False False\n"
+
+
+def test_choices_of_options_are_those_of_the_library():
+    from sketchmeans.io import FORMATS
+    from sketchmeans.kernels import ALIASES, KERNELS
+    from sketchmeans.lowrank import METHODS
+
+    assert set(shared.KERNELS) == {*KERNELS, *ALIASES, "precomputed"}
+    assert set(shared.METHODS) == set(METHODS)
+    assert shared.FORMATS == FORMATS
+
+
+@pytest.mark.parametrize("kind", ["bash", "zsh", "fish"])
+def test_completion_is_offered_and_explained(kind, tmp_path):
+    assert f"_SKETCHMEANS_COMPLETE={kind}_source sketchmeans" in run("--help").stdout
+    shown = shell.run(f"_SKETCHMEANS_COMPLETE={kind}_source sketchmeans", tmp_path)
+    assert shown.returncode == 0
+    assert f"_SKETCHMEANS_COMPLETE={kind}_complete" in shown.stdout
+
+
+def test_completion_knows_commands_and_options(tmp_path):
+    def complete(words, place):
+        shown = shell.run(
+            f"COMP_WORDS='{words}' COMP_CWORD={place} _SKETCHMEANS_COMPLETE=bash_complete "
+            "sketchmeans",
+            tmp_path,
+        )
+        return [line.split(",")[1] for line in shown.stdout.splitlines()]
+
+    assert complete("sketchmeans c", 1) == ["cluster", "compare", "choose"]
+    assert "--memory-limit" in complete("sketchmeans cluster --mem", 2)
+    assert complete("sketchmeans cluster --kernel po", 3) == ["polynomial", "poly"]
+
+
+def on_a_terminal(command, folder):
+    """Run a command with a terminal as its standard error, and return both streams."""
+    import pty
+
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=shell.environment(folder),
+        stdout=subprocess.PIPE,
+        stderr=slave,
+    )
+    os.close(slave)
+    shown = b""
+    while True:
+        try:
+            chunk = os.read(master, 4096)
+        except OSError:
+            break
+        shown += chunk
+    out = process.stdout.read().decode()
+    assert process.wait() == 0, shown
+    return out, shown.decode()
+
+
+def test_progress_is_shown_on_a_terminal_only(tmp_path):
+    np.save(tmp_path / "data.npy", np.random.default_rng(0).normal(size=(8000, 3)))
+    options = "cluster data.npy -k 3 --passes 3"
+    # rich draws ten times a second and would skip most of so short a run; the plain line does not.
+    plain = (
+        "import sys; sys.modules['rich'] = sys.modules['rich.console'] = None; "
+        f"sys.argv = ['sketchmeans', *'{options}'.split()]; "
+        "from sketchmeans.cli import main; main()"
+    )
+    out, err = on_a_terminal(f'"{sys.executable}" -c "{plain}"', tmp_path)
+    for word in ("prepare", "kernel passes", "K-means", "entries/s", " s left", "100%"):
+        assert word in err, word
+    assert out.startswith("8,000 rows")
+    assert on_a_terminal(f"sketchmeans {options} --quiet --json", tmp_path)[1] == ""
+    assert shell.run(f"sketchmeans {options}", tmp_path).stderr == ""
+
+
+def test_warnings_are_one_line_and_quiet_silences_them(tmp_path):
+    data = pd.DataFrame({"number": range(20), "x": np.random.default_rng(0).normal(size=20)})
+    data.to_csv(tmp_path / "data.csv", index=False)
+    shown = shell.run("sketchmeans cluster data.csv -k 2", tmp_path)
+    assert shown.stderr == (
+        "Warning: column 'number' counts the rows and is used as a feature. If it is an id, say "
+        "--id-column number.\n"
+    )
+    assert shell.run("sketchmeans cluster data.csv -k 2 --quiet", tmp_path).stderr == ""
+
+
+def test_ctrl_c_stops_the_work_and_leaves_no_file(tmp_path):
+    np.save(tmp_path / "data.npy", np.random.default_rng(0).normal(size=(150_000, 20)))
+    (tmp_path / "old.csv").write_text("precious")
+    before = sorted(os.listdir(tmp_path))
+    options = [
+        "-k",
+        "5",
+        "-v",
+        "-o",
+        "old.csv",
+        "--force",
+        "--save",
+        "model.skm",
+        "--report",
+        "report.html",
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sketchmeans", "cluster", "data.npy", *options],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr.readline().startswith("prepare: done")
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    start = time.monotonic()
+    out, err = process.communicate(timeout=60)
+    assert time.monotonic() - start < 20
+    assert process.returncode == 1
+    assert out == ""
+    assert "Aborted!" in err
+    assert "Traceback" not in err
+    assert sorted(os.listdir(tmp_path)) == before
+    assert (tmp_path / "old.csv").read_text() == "precious"
+
+
+def test_an_interrupted_write_leaves_the_old_file_and_no_other(rings, monkeypatch):
+    folder = rings.parent
+    (folder / "labels.parquet").write_text("precious")
+    before = sorted(os.listdir(folder))
+
+    def interrupted(frame, path):
+        path.write_bytes(b"PAR1 and half of the rest")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(parquet, "write_table", interrupted)
+    arguments = ["cluster", rings, "-k", 2, "--columns", "x,y", "--force"]
+    shown = run(*arguments, "-o", folder / "labels.parquet", code=1)
+    assert "Aborted!" in shown.stderr
+    assert sorted(os.listdir(folder)) == before
+    assert (folder / "labels.parquet").read_text() == "precious"
