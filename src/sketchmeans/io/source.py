@@ -38,6 +38,9 @@ class Source(ABC):
     may_widen: bool = False
     """Whether the last columns can be absent only because they are empty."""
 
+    complete: bool = False
+    """Whether ``read`` found that no value is missing or infinite; else it is looked at again."""
+
     def __init__(self, file: DataFile) -> None:
         self.file = file
 

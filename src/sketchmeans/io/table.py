@@ -94,8 +94,9 @@ def read_table(
 ) -> TableData:
     """Read a data file.
 
-    Memory: the table, and one batch of rows beside it. Whatever is wrong with the file is a
-    ``ValueError`` whose text names the options of the command line, which are these.
+    Memory: the table, and one batch of rows (one row group of Parquet) beside it. Whatever is
+    wrong with the file is a ``ValueError`` whose text names the options of the command line, which
+    are these.
 
     Parameters
     ----------
@@ -151,7 +152,8 @@ def read_table(
         if n_features is not None and X.shape[1] < n_features:
             X = _widened(X, n_features)
         table = _assembled(source, features, X, others, own, id_column, label_column)
-        table = _complete(table, file.name, drop_missing, impute)
+        if not source.complete:
+            table = _complete(table, file.name, drop_missing, impute)
         _warn_of_counters(table)
     return table.standardized() if standardize else table
 
