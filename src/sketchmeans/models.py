@@ -56,12 +56,16 @@ def save(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False)
 
     Examples
     --------
+    >>> import tempfile
     >>> from sklearn.datasets import load_iris
     >>> from sketchmeans import KernelKMeans, load, save
-    >>> model = KernelKMeans(3, random_state=0).fit(load_iris().data)
-    >>> save(model, "iris.skm")  # doctest: +SKIP
-    >>> load("iris.skm").predict(load_iris().data[:3])  # doctest: +SKIP
-    array([1, 1, 1], dtype=int32)
+    >>> X = load_iris().data
+    >>> model = KernelKMeans(3, random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(model, f"{folder}/iris.skm")
+    ...     loaded = load(f"{folder}/iris.skm")
+    >>> bool((loaded.predict(X) == model.predict(X)).all())
+    True
     """
     name = next((name for name, kept in ESTIMATORS.items() if kept.cls is type(model)), None)
     if name is None:
@@ -86,7 +90,8 @@ def load(path: str | os.PathLike[str]) -> Model:
 
     Files from strangers are safe to load: nothing in them is run, every size is checked against
     the real one before memory is taken, and a file that ``save`` could not have written is
-    refused. Memory: at most the size of the file and a few megabytes.
+    refused. Memory: at most the size of the file and a few megabytes; names of features take as
+    much as Python's texts do.
 
     Parameters
     ----------
