@@ -131,9 +131,7 @@ run_options = together(
 
 output_options = together(
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text."),
-    click.option(
-        "-q", "--quiet", is_flag=True, help="No progress, no notes, no summary."
-    ),
+    click.option("-q", "--quiet", is_flag=True, help="No progress, no notes, no summary."),
     click.option("-v", "--verbose", is_flag=True, help="Tell of every stage and what it took."),
 )
 
