@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from benchmarks import fit_profile, hadamard_switch, linear_growth, pass_speed, peak_memory
+from benchmarks import files, fit_profile, hadamard_switch, linear_growth, pass_speed, peak_memory
 
 MAIN_SET = {
     "pass_speed": pass_speed.main,
@@ -16,6 +16,7 @@ MAIN_SET = {
     "linear_growth": linear_growth.main,
     "fit_profile": lambda: fit_profile.main([]),
     "peak_memory": lambda: peak_memory.main([]),
+    "files": files.main,
 }
 
 

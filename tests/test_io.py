@@ -357,6 +357,11 @@ BAD_TABLES = {
     "id as feature": ("a,b\n1,2\n", {"columns": "a", "id_column": "a"}, r"'a' is asked for twice"),
     "nothing left": ("a\n1\n", {"id_column": "a"}, r"no column left to cluster by"),
     "both": ("a\n1\n", {"drop_missing": True, "impute": "mean"}, r"exclude each other"),
+    "a number is no name": (
+        "a,b\n1,2\n",
+        {"expected": ["a", "2"], "n_features": 2},
+        r"no column '2', which the model was fitted to",
+    ),
     "another number": ("a,b\n1,2\n", {"n_features": 3}, r"2 feature columns.*fitted to 3"),
 }
 

@@ -28,6 +28,7 @@ from sketchmeans import (
 )
 from sketchmeans.kernels import KERNELS
 from sketchmeans.lowrank import METHODS, IndefiniteKernelWarning
+from sketchmeans.models import read_description
 from sketchmeans.operators import DataOperator
 
 N, P = 90, 6
@@ -184,6 +185,24 @@ def test_names_and_the_kind_of_output_are_as_before(tmp_path):
     pd.testing.assert_frame_equal(loaded.transform(X), model.transform(X))
     with pytest.raises(ValueError, match="feature names should match"):
         loaded.transform(X.rename(columns={"a": "z"}))
+
+
+def test_how_columns_were_standardized_comes_back_and_must_make_sense(tmp_path):
+    X = table()
+    model = KernelKMeans(3, random_state=0).fit(X)
+    model.standard_center_, model.standard_scale_ = X.mean(axis=0), X.std(axis=0)
+    save(model, tmp_path / "model.skm")
+    loaded = load(tmp_path / "model.skm")
+    np.testing.assert_array_equal(loaded.standard_center_, model.standard_center_)
+    np.testing.assert_array_equal(loaded.standard_scale_, model.standard_scale_)
+    assert read_description(tmp_path / "model.skm")["standardized"]
+    model.standard_scale_ = np.zeros(6)
+    save(model, tmp_path / "model.skm", overwrite=True)
+    with pytest.raises(ValueError, match="standard_scale_"):
+        load(tmp_path / "model.skm")
+    model.standard_scale_ = np.ones(5)
+    with pytest.raises(ValueError, match="standard_scale_ has shape"):
+        save(model, tmp_path / "model.skm", overwrite=True)
 
 
 def test_a_model_of_a_stream_predicts_from_rows_of_the_kernel(tmp_path):

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from sketchmeans.engine import count_threads
 from sketchmeans.io.messages import check_messages
 from sketchmeans.io.opening import ARRAY_RATIO, DataError, DataFile, check_expansion
 from sketchmeans.io.source import Source, Trouble, check_names, refuse_text
 from sketchmeans.kernels import FloatArray
 
 BATCH = 1 << 16
-"""Rows of a Parquet file that are decoded at a time."""
+"""Rows of a Parquet file that are decoded at a time where its row groups are large."""
 FEW = 16
 """Rows that are decoded to show a value: a text may be long, and stand in every row."""
-STRIP = 2048
-"""Rows that are turned from columns into rows at a time: they stay in the processor's cache."""
+GROUP = 1 << 20
+"""Rows of a row group that is decoded whole, which is faster: pyarrow writes them so."""
+STRIP = 1 << 14
+"""Rows that a thread turns from columns into rows at a time: they stay in the processor's cache
+(``python -m benchmarks.files``)."""
 TEXTS = ("string", "large_string", "binary", "large_binary")
 METADATA_LIMIT = 20_000_000
 """Bytes, and elements, that a text or a list in the footer of a Parquet file may have."""
@@ -65,18 +71,18 @@ class ColumnarSource(Source):
         X = np.empty((self._count, len(features)), dtype)
         others: list[list[Any]] = [[] for _ in kept]
         start = 0
-        for batch in self._batches([*features, *kept]):
-            stop = start + batch.num_rows
-            if stop > self._count:
-                break
-            columns = [_floats(batch.column(i), dtype) for i in range(len(features))]
-            for top in range(0, batch.num_rows, STRIP):
-                rows = slice(top, min(top + STRIP, batch.num_rows))
-                for place, column in enumerate(columns):
-                    X[start + rows.start : start + rows.stop, place] = column[rows]
-            for place, other in enumerate(others, start=len(features)):
-                other.append(_values(batch.column(place)))
-            start = stop
+        self.complete = True
+        with ThreadPoolExecutor(count_threads(None)) as pool:
+            for batch in self._batches([*features, *kept]):
+                stop = start + batch.num_rows
+                if stop > self._count:
+                    break
+                columns = [_floats(batch.column(index), dtype) for index in range(len(features))]
+                fill = partial(_fill_rows, X[start:stop], columns)
+                self.complete &= all(list(pool.map(fill, range(0, batch.num_rows, STRIP))))
+                for place, other in enumerate(others, start=len(features)):
+                    other.append(_values(batch.column(place)))
+                start = stop
         if start != self._count:
             raise DataError(
                 f"{self.file.name} declares {self._count:,} rows and holds another number: it is "
@@ -123,8 +129,13 @@ class ParquetSource(ColumnarSource):
         # A long text that stands in every row is stored once, and must stay so in memory.
         texts = [name for name in names if str(self._schema.field(name).type) in TEXTS]
         file = self._opened(texts) if texts else self._file
-        for batch in file.iter_batches(size, columns=names):
-            yield batch.select(names)
+        for group in range(file.metadata.num_row_groups):
+            if size == BATCH and file.metadata.row_group(group).num_rows <= GROUP:
+                batches = file.read_row_group(group, columns=names).to_batches()
+            else:
+                batches = file.iter_batches(size, row_groups=[group], columns=names)
+            for batch in batches:
+                yield batch.select(names)
 
     def _opened(self, texts: Sequence[str] = ()) -> Any:
         from pyarrow import parquet
@@ -132,6 +143,7 @@ class ParquetSource(ColumnarSource):
         return parquet.ParquetFile(
             self.file.handle if self.file.path is None else self.file.path,
             read_dictionary=list(texts),
+            memory_map=self.file.path is not None,  # saves a copy: 16 ms instead of 25 for 80 MB
             thrift_string_size_limit=METADATA_LIMIT,
             thrift_container_size_limit=METADATA_LIMIT,
         )
@@ -192,6 +204,14 @@ class ArrowSource(ColumnarSource):
                     # Sizes of buffers come from the file: nothing is read before they are checked.
                     batch.validate(full=True)
                     yield batch.select(list(columns))
+
+
+def _fill_rows(X: FloatArray, columns: Sequence[FloatArray], top: int) -> bool:
+    """Put a strip of columns into rows of X, and say whether all of it is finite."""
+    rows = slice(top, top + STRIP)
+    for place, column in enumerate(columns):
+        X[rows, place] = column[rows]
+    return bool(np.isfinite(X[rows]).all())  # now, while they are in the cache
 
 
 def _numeric(type: Any) -> bool:

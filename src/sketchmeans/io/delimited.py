@@ -52,14 +52,10 @@ class DelimitedSource(Source):
             self.names = [
                 field.strip() or spare for field, spare in zip(first, generated, strict=True)
             ]
-            if not first[0].strip() and len(first) > 1:
-                self.nameless = generated[0]
+            self.nameless = not first[0].strip() and len(first) > 1
         else:
             self.names = generated
         check_names(file, self.names)
-
-    nameless: str | None = None
-    """The first column, where the header leaves it without a name: pandas writes its index so."""
 
     def _lines(self) -> Iterator[str]:
         text = io.TextIOWrapper(self.file.stream(), encoding="utf-8-sig", newline="")

@@ -6,6 +6,7 @@ import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from sketchmeans.io.opening import DataError, DataFile
@@ -38,8 +39,18 @@ class Source(ABC):
     may_widen: bool = False
     """Whether the last columns can be absent only because they are empty."""
 
+    nameless: bool = False
+    """Whether the first column has no name in a file that names the others."""
+    complete: bool = False
+    """Whether ``read`` found that no value is missing or infinite; else it is looked at again."""
+
     def __init__(self, file: DataFile) -> None:
         self.file = file
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The place of each column, by name."""
+        return {name: index for index, name in enumerate(self.names)}
 
     @abstractmethod
     def read(self, features: Sequence[int], kept: Sequence[int]) -> tuple[Any, list[Any]]:

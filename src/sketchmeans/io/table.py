@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import difflib
 import os
-import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -15,11 +12,13 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans.io.arrays import ArchiveSource, ArraySource
+from sketchmeans.io.choosing import check_number, choose_columns, find_column
 from sketchmeans.io.columnar import ArrowSource, ParquetSource
 from sketchmeans.io.delimited import DelimitedSource
 from sketchmeans.io.libsvm import LibsvmSource
+from sketchmeans.io.missing import completed
 from sketchmeans.io.opening import DataError, DataFile, open_data
-from sketchmeans.io.source import SHOWN, Source, columns_option, unnamed
+from sketchmeans.io.source import Source, unnamed
 from sketchmeans.kernels import FloatArray
 from sketchmeans.points import data_blocks
 
@@ -94,8 +93,9 @@ def read_table(
 ) -> TableData:
     """Read a data file.
 
-    Memory: the table, and one batch of rows beside it. Whatever is wrong with the file is a
-    ``ValueError`` whose text names the options of the command line, which are these.
+    Memory: the table, and one batch of rows (one row group of Parquet) beside it. Whatever is
+    wrong with the file is a ``ValueError`` whose text names the options of the command line, which
+    are these.
 
     Parameters
     ----------
@@ -132,11 +132,9 @@ def read_table(
     with open_data(path, format) as file:
         try:
             source = _source(file, header)
-            if columns is None and source.named and expected is not None:
-                columns = expected
-            kept, features = _chosen(source, columns, id_column, label_column)
+            kept, features = choose_columns(source, columns, id_column, label_column, expected)
             if n_features is not None:
-                _check_number(source, len(features), n_features)
+                check_number(source, len(features), n_features)
             X, others = source.read(features, kept)
             own = source.own_labels()
         except (DataError, ImportError, FileNotFoundError, KeyboardInterrupt):
@@ -151,7 +149,8 @@ def read_table(
         if n_features is not None and X.shape[1] < n_features:
             X = _widened(X, n_features)
         table = _assembled(source, features, X, others, own, id_column, label_column)
-        table = _complete(table, file.name, drop_missing, impute)
+        if not source.complete:
+            table = completed(table, file.name, drop_missing, impute)
         _warn_of_counters(table)
     return table.standardized() if standardize else table
 
@@ -172,81 +171,12 @@ def _source(file: DataFile, header: bool | None) -> Source:
     return sources[file.format](file)
 
 
-def _chosen(
-    source: Source,
-    columns: str | Sequence[str] | None,
-    id_column: str | None,
-    label_column: str | None,
-) -> tuple[list[int], list[int]]:
-    """Return the columns to carry along, and the features."""
-    kept = [_found(source, name) for name in (id_column, label_column) if name is not None]
-    if columns is None:
-        nameless = getattr(source, "nameless", None)
-        features = [index for index in range(len(source.names)) if index not in kept]
-        if nameless is not None and source.names.index(nameless) in features:
-            raise DataError(
-                f"{source.file.name}: the first column has no name, as the row index that pandas "
-                f"writes. Carry it along with --id-column '{nameless}', or choose columns: "
-                f"--columns {columns_option(source.names, features[1:])}."
-            )
-    else:
-        wanted = next(csv.reader([columns])) if isinstance(columns, str) else columns
-        features = [index for name in wanted for index in _span(source, name.strip())]
-        for index in features:
-            if index in kept or features.count(index) > 1:
-                raise DataError(
-                    f"column {source.names[index]!r} is asked for twice. Name it once, in "
-                    "--columns, --id-column or --label-column."
-                )
-    if not features:
-        raise DataError(f"{source.file.name} has no column left to cluster by.")
-    return kept, features
-
-
-def _check_number(source: Source, found: int, n_features: int) -> None:
-    """Refuse another number of features than the model has."""
-    if found == n_features or (found < n_features and source.may_widen):
-        return
-    raise DataError(
-        f"{source.file.name} has {found:,} feature columns, and the model was fitted to "
-        f"{n_features:,}. Choose the same columns with --columns, and leave ids out with "
-        "--id-column."
-    )
-
-
 def _widened(X: Any, n_features: int) -> Any:
     """Return X with columns of zeros after its last one."""
     if sparse.issparse(X):
         X.resize((X.shape[0], n_features))
         return X
     return np.concatenate([X, np.zeros((len(X), n_features - X.shape[1]), X.dtype)], axis=1)
-
-
-def _span(source: Source, text: str) -> list[int]:
-    """Return the columns that a name, a number or a range of numbers stands for."""
-    span = re.fullmatch(r"(\d{1,9})-(\d{1,9})", text)
-    if text in source.names or span is None:
-        return [_found(source, text)]
-    first, last = int(span[1]), int(span[2])
-    if not 1 <= first <= last <= len(source.names):
-        raise DataError(
-            f"--columns {text} goes beyond the {len(source.names)} columns of {source.file.name}."
-        )
-    return list(range(first - 1, last))
-
-
-def _found(source: Source, name: str) -> int:
-    if name in source.names:
-        return source.names.index(name)
-    if re.fullmatch(r"\d{1,9}", name) and 1 <= int(name) <= len(source.names):
-        return int(name) - 1
-    close = difflib.get_close_matches(name, source.names[:1000], n=1)
-    shown = ", ".join(repr(known) for known in source.names[:SHOWN])
-    more = f" and {len(source.names) - SHOWN} more" if len(source.names) > SHOWN else ""
-    hint = f" Did you mean {close[0]!r}?" if close else ""
-    raise DataError(
-        f"{source.file.name} has no column {name!r}.{hint} Its columns are {shown}{more}."
-    )
 
 
 def _assembled(
@@ -263,7 +193,7 @@ def _assembled(
         raise DataError(f"{source.file.name} holds no rows.")
     label_name = None if own is None else source.labels_name
     if label_column is not None:
-        own, label_name = others[-1], source.names[_found(source, label_column)]
+        own, label_name = others[-1], source.names[find_column(source, label_column)]
     return TableData(
         X=X,
         names=(*(source.names[index] for index in features), *unnamed(X.shape[1])[len(features) :]),
@@ -271,83 +201,10 @@ def _assembled(
         rows=np.arange(1, n + 1),
         n_rows=n,
         ids=others[0] if id_column is not None else None,
-        id_name=None if id_column is None else source.names[_found(source, id_column)],
+        id_name=None if id_column is None else source.names[find_column(source, id_column)],
         labels=own,
         label_name=label_name,
     )
-
-
-def _complete(
-    table: TableData, name: str, drop_missing: bool, impute: str | float | None
-) -> TableData:
-    """Refuse, drop or fill in what is missing; refuse what is infinite."""
-    X = table.X
-    values = X.data if sparse.issparse(X) else X
-    blocks = data_blocks(X) if values.ndim == 2 else [slice(0, len(values))]
-    if all(np.isfinite(values[rows]).all() for rows in blocks):
-        return table
-    cells = np.argwhere(~np.isfinite(values)) if values.ndim == 2 else _stored_cells(X)
-    found = X[cells[:, 0], cells[:, 1]]
-    found = np.asarray(found).ravel()
-    if np.isinf(found).any():
-        row, column = cells[np.isinf(found)][0]
-        raise DataError(
-            f"{name}: column {table.names[column]!r} holds an infinite value in row {row + 1}. "
-            "Mend it, or leave the column out with --columns."
-        )
-    if drop_missing:
-        complete = np.ones(X.shape[0], bool)
-        complete[cells[:, 0]] = False
-        if not complete.any():
-            raise DataError(
-                f"{name}: every row has a missing value, so --drop-missing leaves nothing. Use "
-                "--impute, or choose columns with --columns."
-            )
-        return replace(
-            table,
-            X=X[complete],
-            rows=table.rows[complete],
-            ids=None if table.ids is None else table.ids[complete],
-            labels=None if table.labels is None else table.labels[complete],
-        )
-    if impute is not None:
-        _fill(X, cells, table.names, name, impute)
-        return replace(table, n_imputed=len(cells))
-    row, column = cells[0]
-    rows, columns = len(np.unique(cells[:, 0])), len(np.unique(cells[:, 1]))
-    said = f"{name}: column {table.names[column]!r} has no value in row {row + 1}"
-    if len(cells) > 1:
-        said += f"; {len(cells):,} values are missing, in {rows:,} rows and {columns:,} columns"
-    raise DataError(
-        f"{said}. Leave such rows out with --drop-missing, or fill them in with --impute mean (or "
-        "median, or a number)."
-    )
-
-
-def _stored_cells(X: Any) -> FloatArray:
-    """Return row and column of every stored value of a CSR matrix that is not finite."""
-    places = np.flatnonzero(~np.isfinite(X.data))
-    rows = np.searchsorted(X.indptr, places, side="right") - 1
-    return np.column_stack([rows, X.indices[places]])
-
-
-def _fill(X: Any, cells: FloatArray, names: Sequence[str], name: str, impute: str | float) -> None:
-    """Put the mean, the median or a number into missing cells, in place."""
-    if sparse.issparse(X):
-        raise DataError(f"{name} is sparse: --impute cannot fill it in. Use --drop-missing.")
-    for column in np.unique(cells[:, 1]):
-        values = X[:, column]
-        there = values[~np.isnan(values)]
-        if isinstance(impute, str) and not len(there):
-            raise DataError(
-                f"{name}: column {names[column]!r} has no value at all, so that it has no "
-                f"{impute}. Leave it out with --columns."
-            )
-        if isinstance(impute, str):
-            filler = np.mean(there, dtype=np.float64) if impute == "mean" else np.median(there)
-        else:
-            filler = impute
-        X[cells[cells[:, 1] == column, 0], column] = filler
 
 
 def _moments(X: Any) -> tuple[FloatArray, FloatArray]:
