@@ -90,7 +90,10 @@ class FeatureMapOperator(DataOperator):
     Φ. Kernel entries of a pass: 0.
     """
 
-    engine = "feature map"
+    @property
+    def engine(self) -> str:
+        """What computes the products."""
+        return "feature map"
 
     def __init__(self, X: Any, kernel: Kernel, *, weights: FloatArray | None = None) -> None:
         super().__init__(X, kernel, dtype=np.float64, weights=weights)

@@ -34,12 +34,14 @@ new points. ``hadamard.fwht`` is the transform for whole columns.
 """
 
 from sketchmeans.engine.hadamard import fwht
+from sketchmeans.engine.native import engine_name
 from sketchmeans.engine.passes import (
     Pass,
     RightHandSide,
     panel_pass,
     rectangular_product,
     symmetric_pass,
+    tournament_pass,
 )
 from sketchmeans.engine.schedule import grid, tile_rows, tournament
 from sketchmeans.engine.threads import Crew, count_threads, thread_controller
@@ -49,6 +51,7 @@ __all__ = [
     "Pass",
     "RightHandSide",
     "count_threads",
+    "engine_name",
     "fwht",
     "grid",
     "panel_pass",
@@ -57,4 +60,5 @@ __all__ = [
     "thread_controller",
     "tile_rows",
     "tournament",
+    "tournament_pass",
 ]
