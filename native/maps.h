@@ -46,18 +46,15 @@ INLINE vec exp2_of(vec t) {
     vec rounded = t + ROUNDER;
     vec f = t - (rounded - ROUNDER);
 #if SM_DOUBLE
-    vec p = splat(4.45581790833606456366e-10);
-    p = p * f + 7.07419429728852100418e-9;
-    p = p * f + 1.01780570877339411041e-7;
-    p = p * f + 1.32154325359123761665e-6;
-    p = p * f + 1.52527338415567725893e-5;
-    p = p * f + 1.54035304637243542086e-4;
-    p = p * f + 1.33335581464064706971e-3;
-    p = p * f + 9.61812910758725666806e-3;
-    p = p * f + 5.55041086648216270395e-2;
-    p = p * f + 2.40226506959101595672e-1;
-    p = p * f + 6.93147180559945309254e-1;
-    p = p * f + 1.0;
+    /* Even and odd powers apart: one chain of twelve steps would leave the adders idle. */
+    vec g = f * f;
+    vec even = splat(7.07419429728852100418e-9), odd = splat(4.45581790833606456366e-10);
+    even = even * g + 1.32154325359123761665e-6, odd = odd * g + 1.01780570877339411041e-7;
+    even = even * g + 1.54035304637243542086e-4, odd = odd * g + 1.52527338415567725893e-5;
+    even = even * g + 9.61812910758725666806e-3, odd = odd * g + 1.33335581464064706971e-3;
+    even = even * g + 2.40226506959101595672e-1, odd = odd * g + 5.55041086648216270395e-2;
+    even = even * g + 1.0, odd = odd * g + 6.93147180559945309254e-1;
+    vec p = odd * f + even;
 #else
     vec p = splat(1.54614446985691293801e-4f);
     p = p * f + 1.34004281776158379349e-3f;

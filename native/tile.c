@@ -6,9 +6,10 @@
  *     for every chunk of J, for every strip of I:
  *         argument = scale · statistic + shifts       registers of rows × vectors, summed over p
  *         T        = map(argument) · weights          and the sum of its squares
- *         W[I]    += T Ω[J]                           lanes run over J, summed up at the end
- *         across  += Tᵀ Ω[I]                          lanes run over J, no sum of lanes
+ *         along   += T Ω[J]                           lanes run over J, and are summed up
+ *         across  += Tᵀ Ω[I]                          lanes run over J, and stay apart
  *     W[J] += across                                  once a chunk, in double
+ *     W[I] += along                                   once a tile, in double
  *
  * Every sum runs in an order that depends on the shape alone.
  */
@@ -27,8 +28,8 @@
 #if defined(__AVX512F__)
 #define ROWS 8
 #define VECTORS 2
-#define PRODUCT_ROWS 8
-#define PRODUCT_COLUMNS 3
+#define PRODUCT_ROWS 4
+#define PRODUCT_COLUMNS 6
 #define ACROSS_COLUMNS 8
 #elif defined(__AVX2__)
 #define ROWS 4
@@ -55,6 +56,8 @@ struct strip {
     size_t rows, columns, panels; /* of this strip; panels = columns / PANEL, rounded up */
     real *T;                      /* STRIP × STRIDE */
 };
+
+INLINE size_t smaller(size_t one, size_t other) { return one < other ? one : other; }
 
 /* Where vector v of a group of panels begins; `size` numbers a panel. */
 INLINE size_t place(int v, size_t size) { return v / PARTS * size + v % PARTS * LANES; }
@@ -143,8 +146,8 @@ INLINE double map_strip(const struct tile *tile, const enum map map, const struc
             store(T + j, t);
             squares += t * t;
         }
-        real sum;
-        lane_sums(&squares, 1, &sum);
+        real sum = 0;
+        add_lane_sums(&sum, &squares, 1);
         total += (double)sum;
     }
     return total;
@@ -160,9 +163,9 @@ INLINE double map_strip_as_asked(const struct tile *tile, const struct strip *st
     }
 }
 
-/* W[I] += T Ω[J] for PRODUCT_ROWS rows and a few columns of Ω. */
-INLINE void multiply(const struct strip *strip, const real *T, size_t rows, const int columns,
-                     const real *omega, size_t width, double *W) {
+/* along += T Ω[J] for PRODUCT_ROWS rows and a few columns of Ω. */
+INLINE void multiply(const struct strip *strip, const real *T, const int columns,
+                     const real *omega, size_t width, real *along) {
     vec sums[PRODUCT_COLUMNS][PRODUCT_ROWS];
     UNROLL for (int c = 0; c < columns; c++)
         UNROLL for (int r = 0; r < PRODUCT_ROWS; r++) sums[c][r] = (vec){0};
@@ -176,11 +179,8 @@ INLINE void multiply(const struct strip *strip, const real *T, size_t rows, cons
             }
         }
     }
-    UNROLL for (int c = 0; c < columns; c++) {
-        real out[PRODUCT_ROWS];
-        lane_sums(sums[c], PRODUCT_ROWS, out);
-        for (size_t r = 0; r < rows; r++) W[r * width + c] += (double)out[r];
-    }
+    UNROLL for (int c = 0; c < columns; c++)
+        add_lane_sums(along + c * PANEL, sums[c], PRODUCT_ROWS);
 }
 
 /* across += Tᵀ Ω[I] for a few vectors of columns of T and a few columns of Ω. */
@@ -190,7 +190,7 @@ INLINE void multiply_across(const struct strip *strip, const real *T, const int 
     UNROLL for (int c = 0; c < columns; c++)
         UNROLL for (int v = 0; v < vectors; v++) sums[c][v] = (vec){0};
     for (size_t first = 0; first < strip->rows; first += PANEL, omega += width * PANEL) {
-        size_t rows = strip->rows - first < PANEL ? strip->rows - first : PANEL;
+        size_t rows = smaller(strip->rows - first, PANEL);
         for (size_t r = 0; r < rows; r++, T += STRIDE) {
             vec t[VECTORS];
             UNROLL for (int v = 0; v < vectors; v++) t[v] = load(T + v * LANES);
@@ -227,15 +227,15 @@ INLINE size_t part_end(size_t start, size_t end, size_t most) {
     return start + left / parts + (left % parts != 0);
 }
 
-static void multiply_strip(const struct strip *strip, const real *omega, size_t width, double *W) {
+static void multiply_strip(const struct strip *strip, const real *omega, size_t width,
+                           real *along) {
     for (size_t c = 0, next; c < width; c = next) {
         next = part_end(c, width, PRODUCT_COLUMNS);
         for (size_t r = 0; r < strip->rows; r += PRODUCT_ROWS) {
-            size_t rows = strip->rows - r < PRODUCT_ROWS ? strip->rows - r : PRODUCT_ROWS;
-#define CALL(n)                                                                                \
-    if (n <= PRODUCT_COLUMNS)                                                                  \
-        multiply(strip, strip->T + r * STRIDE, rows, n <= PRODUCT_COLUMNS ? n : 1,             \
-                 omega + c * PANEL, width, W + r * width + c)
+            const real *T = strip->T + r * STRIDE, *w = omega + c * PANEL;
+            real *to = along + (r / PANEL * width + c) * PANEL + r % PANEL;
+#define CALL(n) \
+    if (n <= PRODUCT_COLUMNS) multiply(strip, T, n <= PRODUCT_COLUMNS ? n : 1, w, width, to)
             WITH_CONSTANT(next - c, CALL)
 #undef CALL
         }
@@ -246,22 +246,18 @@ static void multiply_strip_across(const struct strip *strip, const real *omega, 
                                   real *across) {
     for (size_t c = 0, next; c < width; c = next) {
         next = part_end(c, width, ACROSS_COLUMNS);
-        size_t q = 0;
-        for (; q + AT_ONCE <= strip->panels; q += AT_ONCE) {
-#define CALL(n)                                                                                \
-    if (n <= ACROSS_COLUMNS)                                                                   \
-        multiply_across(strip, strip->T + q * PANEL, VECTORS, n <= ACROSS_COLUMNS ? n : 1,     \
-                        omega + c * PANEL, width, across + (q * width + c) * PANEL)
-            WITH_CONSTANT(next - c, CALL)
-#undef CALL
-        }
-        if (AT_ONCE > 1 && q < strip->panels) {
-#define CALL(n)                                                                                \
-    if (n <= ACROSS_COLUMNS)                                                                   \
-        multiply_across(strip, strip->T + q * PANEL, PARTS, n <= ACROSS_COLUMNS ? n : 1,       \
-                        omega + c * PANEL, width, across + (q * width + c) * PANEL)
-            WITH_CONSTANT(next - c, CALL)
-#undef CALL
+        for (size_t q = 0; q < strip->panels; q += AT_ONCE) {
+            const real *T = strip->T + q * PANEL, *w = omega + c * PANEL;
+            real *to = across + (q * width + c) * PANEL;
+#define CALL_WITH(n, vectors) \
+    if (n <= ACROSS_COLUMNS)  \
+    multiply_across(strip, T, vectors, n <= ACROSS_COLUMNS ? n : 1, w, width, to)
+#define CALL(n) CALL_WITH(n, VECTORS)
+#define CALL_LAST(n) CALL_WITH(n, PARTS)
+            if (q + AT_ONCE <= strip->panels)
+                WITH_CONSTANT(next - c, CALL)
+            else
+                WITH_CONSTANT(next - c, CALL_LAST)
         }
     }
 }
@@ -282,55 +278,66 @@ INLINE void argue_as_asked(const struct tile *tile, const struct strip *strip, s
         argue_strip(tile, MANHATTAN, strip, left, right, left_shift, right_shift);
 }
 
+/* W += sums, which are panels: PANEL rows of W by its columns. */
+static void add_panels(const real *panels, size_t rows, size_t width, double *W) {
+    for (size_t r = 0; r < rows; r++) {
+        const real *from = panels + r / PANEL * width * PANEL + r % PANEL;
+        for (size_t c = 0; c < width; c++) W[r * width + c] += (double)from[c * PANEL];
+    }
+}
+
 static int compute_tile(struct tile *tile) {
     const size_t width = tile->width;
     const real *left_omega = tile->left_omega, *right_omega = tile->right_omega;
     const real *left_weight = tile->left_weight, *right_weight = tile->right_weight;
-    /* T, what it adds to W[J], and a chunk of shifts and weights with zeros behind their ends. */
-    size_t numbers = (size_t)STRIP * STRIDE + CHUNK * width + 2 * CHUNK + STRIP;
-    numbers = (numbers + PANEL - 1) / PANEL * PANEL;
-    real *scratch = aligned_alloc(PANEL_BYTES, numbers * sizeof(real));
-    if (!scratch) return -1;
-    struct strip strip = {.T = scratch};
-    real *across = scratch + (size_t)STRIP * STRIDE;
-    real *shifts = across + CHUNK * width, *weights = shifts + CHUNK, *row_shifts = weights + CHUNK;
-    memset(scratch, 0, numbers * sizeof(real));
+    /* T; what it adds to W[I] and to W[J]; shifts and weights with zeros behind their ends. All
+     * sizes are multiples of a cache line. */
+    const size_t sizes[] = {STRIP * STRIDE, (tile->rows + STRIP - 1) / STRIP * STRIP * width,
+                            CHUNK * width,  CHUNK, CHUNK, STRIP};
+    real *space[6];
+    size_t numbers = 0;
+    for (int i = 0; i < 6; i++) numbers += sizes[i];
+    space[0] = aligned_alloc(PANEL_BYTES, numbers * sizeof(real));
+    if (!space[0]) return -1;
+    memset(space[0], 0, numbers * sizeof(real));
+    for (int i = 1; i < 6; i++) space[i] = space[i - 1] + sizes[i - 1];
+    real *along = space[1], *across = space[2], *shifts = space[3], *weights = space[4];
+    real *row_shifts = space[5];
+    struct strip strip = {.T = space[0]};
 
     tile->squares = 0;
     for (size_t j = 0; j < tile->columns; j += CHUNK) {
-        strip.columns = tile->columns - j < CHUNK ? tile->columns - j : CHUNK;
+        strip.columns = smaller(tile->columns - j, CHUNK);
         strip.panels = (strip.columns + PANEL - 1) / PANEL;
         memset(across, 0, (CHUNK * width + 2 * CHUNK) * sizeof(real));
         memcpy(shifts, (const real *)tile->right_shift + j, strip.columns * sizeof(real));
         if (right_weight) memcpy(weights, right_weight + j, strip.columns * sizeof(real));
         for (size_t i = 0; i < tile->rows; i += STRIP) {
-            strip.rows = tile->rows - i < STRIP ? tile->rows - i : STRIP;
+            strip.rows = smaller(tile->rows - i, STRIP);
             memset(row_shifts, 0, STRIP * sizeof(real));
             memcpy(row_shifts, (const real *)tile->left_shift + i, strip.rows * sizeof(real));
             argue_as_asked(tile, &strip, i, j, row_shifts, shifts);
             if (strip.rows < STRIP) /* rows that are not there add nothing */
                 memset(strip.T + strip.rows * STRIDE, 0,
                        (STRIP - strip.rows) * STRIDE * sizeof(real));
-            size_t end = i + strip.rows < j + strip.columns ? i + strip.rows : j + strip.columns;
+            const size_t first = i > j ? i : j;
+            const size_t end = smaller(i + strip.rows, j + strip.columns);
             if (tile->zero_distance)
-                for (size_t d = i > j ? i : j; d < end; d++) strip.T[(d - i) * STRIDE + d - j] = 0;
+                for (size_t d = first; d < end; d++) strip.T[(d - i) * STRIDE + d - j] = 0;
             tile->squares += map_strip_as_asked(tile, &strip, left_weight ? left_weight + i : NULL,
                                                 weights);
             if (tile->diagonal)
-                for (size_t d = i > j ? i : j; d < end; d++)
+                for (size_t d = first; d < end; d++)
                     tile->diagonal[d] = (double)strip.T[(d - i) * STRIDE + d - j];
-            multiply_strip(&strip, right_omega + j * width, width, tile->left_W + i * width);
+            multiply_strip(&strip, right_omega + j * width, width, along + i * width);
             if (tile->right_W)
                 multiply_strip_across(&strip, left_omega + i * width, width, across);
         }
         if (tile->right_W)
-            for (size_t column = 0; column < strip.columns; column++) {
-                const real *from = across + column / PANEL * width * PANEL + column % PANEL;
-                double *W = tile->right_W + (j + column) * width;
-                for (size_t c = 0; c < width; c++) W[c] += (double)from[c * PANEL];
-            }
+            add_panels(across, strip.columns, width, tile->right_W + j * width);
     }
-    free(scratch);
+    add_panels(along, tile->rows, width, tile->left_W);
+    free(space[0]);
     return 0;
 }
 

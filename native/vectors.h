@@ -125,23 +125,21 @@ INLINE vec pair_sums(vec a, vec b) {
 #endif
 }
 
-/* The sum of the lanes of each of `count` vectors, a power of two; `sums` is used up. */
-INLINE void lane_sums(vec *sums, const int count, real *out) {
-    int vectors = count, lanes = LANES;
-    while (vectors > 1 && lanes > 1) {
-        vectors /= 2, lanes /= 2;
+/* Add to `to` the sum of the lanes of each of `count` vectors, a power of two; `sums` is used up. */
+INLINE void add_lane_sums(real *to, vec *sums, const int count) {
+    int vectors = count;
+    UNROLL for (int lanes = LANES; lanes > 1; lanes /= 2) {
+        if (vectors == 1) {
+            sums[0] = pair_sums(sums[0], sums[0]);
+            continue;
+        }
+        vectors /= 2;
         UNROLL for (int i = 0; i < vectors; i++)
             sums[i] = pair_sums(sums[2 * i], sums[2 * i + 1]);
     }
-    real left[LANES];
-    for (int i = 0; i < vectors; i++) {
-        store(left, sums[i]);
-        for (int j = 0; j < LANES / lanes; j++) {
-            real sum = left[j * lanes];
-            for (int k = 1; k < lanes; k++) sum += left[j * lanes + k];
-            out[i * (LANES / lanes) + j] = sum;
-        }
-    }
+    real out[16];
+    UNROLL for (int i = 0; i < vectors; i++) store(out + i * LANES, sums[i]);
+    UNROLL for (int i = 0; i < count; i++) to[i] += out[i];
 }
 
 #endif

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from sketchmeans.cross import CrossKernel, refuse_infinite
 from sketchmeans.engine import Crew, Pass
 from sketchmeans.engine.passes import Progress
 from sketchmeans.kernels import FloatArray, Kernel, Polynomial, n_monomials
-from sketchmeans.operators import THREAD_BYTES, CrossKernel, DataOperator, refuse_infinite
+from sketchmeans.operators import THREAD_BYTES, DataOperator
 from sketchmeans.points import dense_rows, row_blocks
 from sketchmeans.sketches import Sketch
 

@@ -7,26 +7,26 @@ it: a weighted operator is D^½ K D^½, and the rest of the library need not kno
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
 
+from sketchmeans.cross import CrossKernel
 from sketchmeans.engine import (
     Crew,
     Pass,
     RightHandSide,
     engine_name,
-    rectangular_product,
+    native_tile_rows,
     symmetric_pass,
     tile_rows,
     tournament_pass,
 )
 from sketchmeans.engine.native import Argument, Panels, has_map
-from sketchmeans.engine.passes import Progress, Tile
+from sketchmeans.engine.passes import Progress
 from sketchmeans.kernels import FloatArray, Kernel, Statistic
-from sketchmeans.points import Points, csr_rows, data_blocks, row_blocks
+from sketchmeans.points import Points, csr_rows, data_blocks
 from sketchmeans.sketches import Sketch
 from sketchmeans.tiles import (
     CROSS_COLUMNS,
@@ -290,7 +290,7 @@ class DataOperator(KernelOperator):
         self, right: RightHandSide, crew: Crew, progress: Progress | None, *, pack: bool
     ) -> Pass:
         """Return K Ω by native tiles."""
-        n, block = right.n, tile_rows(right.n)
+        n, block = right.n, native_tile_rows(right.n)
         omega = Panels(right.block, n, right.width + 1, self.dtype, whole=pack, block=block)
         side = Side(
             self.points,
@@ -355,12 +355,16 @@ class DataOperator(KernelOperator):
     def scratch_bytes(self, width: int, n_threads: int, *, pack: bool) -> int:
         """Return what ``multiply`` allocates beside W and Ω."""
         n, p = self.points.n_samples, self.points.n_features
+        packed = self._packed_bytes if pack and self._worth_packing(width) else 0
+        norms = n * 8
+        if self._native:
+            own = NativeTiles.scratch_bytes(self.points, width + 1, packed=packed > 0)
+            omega = (n + 15) * (width + 1) * self.dtype.itemsize if pack else 0
+            return n_threads * (own + THREAD_BYTES) + omega + packed + norms
         row = p + 2
         if self.points.is_sparse:
             row = -(-self.points.X.nnz // n) * 4
         panels = 4 * tile_rows(n) * row * 8
-        packed = self._packed_bytes if pack and self._worth_packing(width) else 0
-        norms = n * 8
         own = super().scratch_bytes(width, n_threads, pack=pack)
         return own + n_threads * panels + packed + norms
 
@@ -429,67 +433,6 @@ class DataOperator(KernelOperator):
         if self.kernel.statistic is Statistic.DOT:
             return self.kernel.diagonal(self._prepare(X).squared_norms())
         return self.kernel.diagonal(np.zeros(X.shape[0]))
-
-
-class CrossKernel:
-    """The kernel between new points and the samples, m × n, lazy.
-
-    Parameters
-    ----------
-    tile : callable
-        ``tile(rows, columns, out)`` computes a block; ``out`` is scratch space.
-    shape : tuple of int
-        New points and samples.
-    dtype : dtype
-        Of the tiles.
-    product : callable, optional
-        ``product(right, crew)`` returns k(x, X) @ right where that is not made from ``tile``.
-    """
-
-    def __init__(
-        self,
-        tile: Tile,
-        shape: tuple[int, int],
-        dtype: Any,
-        product: Callable[[FloatArray, Crew], FloatArray] | None = None,
-    ) -> None:
-        self.tile, self.shape, self.dtype, self._product = tile, shape, dtype, product
-
-    def multiply(self, right: FloatArray, *, n_threads: int = 1) -> FloatArray:
-        """Return k(x, X) @ right for every new point x: n kernel entries a point."""
-        right = right.astype(self.dtype, copy=False)
-        with Crew(n_threads) as crew:
-            if self._product is not None:
-                product = self._product(right, crew)
-            else:
-                product = rectangular_product(self.tile, self.shape[0], right, crew=crew)
-        refuse_infinite(product)
-        return product
-
-    def dense(self, *, n_threads: int = 1) -> FloatArray:
-        """Return the whole of it as an m × n array in float64, for few samples."""
-        m, n = self.shape
-        whole = np.empty((m, n))
-
-        def compute(rows: slice) -> None:
-            out = np.empty((rows.stop - rows.start, n), self.dtype)
-            whole[rows] = self.tile(rows, slice(0, n), out)
-
-        with Crew(n_threads) as crew:
-            crew.each(compute, row_blocks(m, max(64, min(4096, (1 << 19) // n))))
-        refuse_infinite(whole)
-        return whole
-
-
-def refuse_infinite(product: FloatArray) -> None:
-    """Raise an error that names the first point whose kernel is not finite."""
-    if not np.isfinite(product).all():
-        bad = int(np.argmin(np.isfinite(product).all(axis=1)))
-        raise ValueError(
-            f"the kernel of point {bad} with the training samples is not finite. Likely causes: a "
-            "point far outside the training data under a polynomial kernel, or NaN or inf from a "
-            "callable or precomputed kernel."
-        )
 
 
 def robust_center(X: FloatArray) -> FloatArray:

@@ -15,7 +15,7 @@ import numpy as np
 
 from sketchmeans.engine.native import Argument, Panels, compiled
 from sketchmeans.engine.passes import refuse_tile, sum_of_squares
-from sketchmeans.engine.schedule import grid
+from sketchmeans.engine.schedule import grid, native_tile_rows
 from sketchmeans.engine.threads import Crew
 from sketchmeans.kernels import FloatArray, Kernel, Statistic
 from sketchmeans.points import Points
@@ -23,11 +23,22 @@ from sketchmeans.points import Points
 WIDE = {4: 128, 8: 128}
 """Features from which BLAS gives dot products faster than packed panels, by bytes a number."""
 
+DIAGONAL_ROWS = 160
+"""Rows of the parts of a large tile on the diagonal; a multiple of 16."""
+
 CROSS_ROWS, CROSS_COLUMNS = 256, 1024
 """The tiles of new points; fixed, for they decide the bits."""
 
 CROSS_PACKED_BYTES = 1 << 26
 """Samples are packed whole for new points up to this size."""
+
+
+def diagonal_parts(rows: slice) -> list[slice]:
+    """Cut the rows of a tile on the diagonal: only the parts on and above it are computed."""
+    size = rows.stop - rows.start if rows.stop - rows.start <= 256 else DIAGONAL_ROWS
+    return [
+        slice(start, min(start + size, rows.stop)) for start in range(rows.start, rows.stop, size)
+    ]
 
 
 def by_panels(points: Points) -> bool:
@@ -109,25 +120,37 @@ class NativeTiles:
         self.plain, self.is_plain = plain, is_plain
         self.argument = Argument.of(kernel, omega.dtype)
         self.statistic = kernel.statistic
+        self.side = native_tile_rows(right.points.n_samples)
         self.by_panels = by_panels(left.points)
         self._scratch = threading.local()
 
     def add(self, rows: slice, columns: slice, W: FloatArray, diagonal: FloatArray) -> float:
-        """Add T Ω[columns] and Tᵀ Ω[rows] to W, and return the sum of squares of T = K[I, J].
+        """Add the products of one tile; see ``engine.passes.Tiles``."""
+        if rows != columns:
+            return self._add(rows, columns, W, None)
+        squares = 0.0
+        parts = diagonal_parts(rows)
+        for i, part in enumerate(parts):
+            squares += self._add(part, part, W, diagonal)
+            squares += 2 * sum(self._add(part, other, W, None) for other in parts[i + 1 :])
+        return squares
 
-        A tile on the diagonal is added once, and fills its part of ``diagonal``.
-        """
-        same = rows == columns
+    def diagonal_entries(self, side: int) -> int:
+        """Return the kernel entries of a tile on the diagonal: half of it, and half its parts."""
+        sides = [part.stop - part.start for part in diagonal_parts(slice(0, side))]
+        return (side * side + sum(part * part for part in sides)) // 2
+
+    def _add(
+        self, rows: slice, columns: slice, W: FloatArray, diagonal: FloatArray | None
+    ) -> float:
         squares = self._tile(
             rows,
             columns,
             W[rows],
-            None if same else W[columns],
-            diagonal[rows] if same else None,
+            W[columns] if diagonal is None else None,
+            None if diagonal is None else diagonal[rows],
         )
-        if not np.isfinite(squares):
-            squares = self._second_look(rows, columns, W)
-        return squares
+        return squares if np.isfinite(squares) else self._second_look(rows, columns, W)
 
     def multiply(self, rows: slice, out: FloatArray) -> None:
         """Add K[rows, :] Ω to ``out``, the rows of a product with new points."""
@@ -187,6 +210,21 @@ class NativeTiles:
         else:
             given = ours.dots(rows, theirs, columns, out=self._space(rows, columns))
         return source | {"statistic": native.GIVEN, "left": given}
+
+    @staticmethod
+    def scratch_bytes(points: Points, width: int, *, packed: bool) -> int:
+        """Return what a thread needs for a pass with Ω of this width, u included."""
+        side, size = native_tile_rows(points.n_samples), points.dtype.itemsize
+        own = (side + 320) * width * size + (1 << 16)
+        row = points.n_features
+        if points.is_sparse:
+            row = -(-points.X.nnz // points.n_samples) * 4
+            own += side * side * (size + 8)
+        if not by_panels(points):
+            own += side * side * size
+        if not packed:
+            own += 2 * side * (width + row) * (size + 8)
+        return own
 
     def _space(self, rows: slice, columns: slice) -> FloatArray:
         """Return a thread's own scratch array of the shape of a tile."""

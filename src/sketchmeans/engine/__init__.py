@@ -43,7 +43,7 @@ from sketchmeans.engine.passes import (
     symmetric_pass,
     tournament_pass,
 )
-from sketchmeans.engine.schedule import grid, tile_rows, tournament
+from sketchmeans.engine.schedule import grid, native_tile_rows, tile_rows, tournament
 from sketchmeans.engine.threads import Crew, count_threads, thread_controller
 
 __all__ = [
@@ -54,6 +54,7 @@ __all__ = [
     "engine_name",
     "fwht",
     "grid",
+    "native_tile_rows",
     "panel_pass",
     "rectangular_product",
     "symmetric_pass",

@@ -23,11 +23,18 @@ Tile = Callable[[slice, slice, FloatArray], FloatArray]
 class Tiles(Protocol):
     """The tiles of a symmetric K, each computed and multiplied at once."""
 
+    @property
+    def side(self) -> int:
+        """Rows of a tile: a function of n alone, for it decides the bits."""
+
     def add(self, rows: slice, columns: slice, W: FloatArray, diagonal: FloatArray) -> float:
         """Add T [Ω, u][columns] and Tᵀ [Ω, u][rows] to W; return the sum of squares of T.
 
         A tile on the diagonal is added once, and fills its part of ``diagonal``.
         """
+
+    def diagonal_entries(self, side: int) -> int:
+        """Return the kernel entries that a tile on the diagonal takes."""
 
 
 @dataclass(frozen=True)
@@ -140,14 +147,14 @@ class NumpyTiles:
 
     def __init__(self, tile: Tile, right: RightHandSide) -> None:
         self.tile, self.right = tile, right
+        self.side = tile_rows(right.n)
         self._scratch = threading.local()
 
     def add(self, rows: slice, columns: slice, W: FloatArray, diagonal: FloatArray) -> float:
         """Add the products of one tile; see ``Tiles``."""
         shape = (rows.stop - rows.start, columns.stop - columns.start)
         if not hasattr(self._scratch, "tile"):
-            side = tile_rows(self.right.n)
-            self._scratch.tile = np.empty(side * side, self.right.dtype)
+            self._scratch.tile = np.empty(self.side**2, self.right.dtype)
         out = self._scratch.tile[: shape[0] * shape[1]].reshape(shape)
         T = self.tile(rows, columns, out)
         total = sum_of_squares(T, rows, columns)
@@ -157,6 +164,10 @@ class NumpyTiles:
         else:
             W[columns] += thin_product(T.T, self.right.block(rows))
         return total
+
+    def diagonal_entries(self, side: int) -> int:
+        """Return the kernel entries of a tile on the diagonal: all of them."""
+        return side * side
 
 
 def symmetric_pass(
@@ -188,7 +199,7 @@ def tournament_pass(
     Kernel entries: n(n + 1)/2 and at most half a tile a row more. Memory: n × (width + 1) numbers
     in float64, and what the tiles need.
     """
-    blocks = grid(n)
+    blocks = grid(n, tiles.side)
     W = np.zeros((n, width + 1))
     squares = np.zeros(len(blocks))
     diagonal = np.empty(n)
@@ -204,8 +215,9 @@ def tournament_pass(
     rounds = enumerate(tournament(len(blocks)))
     tasks = ((round_, pair) for round_, pairs in rounds for pair in pairs)
     crew.each(compute, tasks, progress and (lambda done: progress(done, total)))
-    sides = np.array([block.stop - block.start for block in blocks])
-    entries = (n * n + int(sides @ sides)) // 2
+    sides = [block.stop - block.start for block in blocks]
+    entries = (n * n - sum(side * side for side in sides)) // 2
+    entries += sum(tiles.diagonal_entries(side) for side in sides)
     return Pass(W[:, :width], W[:, width].copy(), float(squares.sum()), diagonal, entries)
 
 
