@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+NATIVE := CMakeLists.txt $(wildcard native/*.c native/*.h)
+ENGINE_TESTS := tests/test_native.py tests/test_native_maps.py tests/test_engine.py
 
-.PHONY: run test lint bench reproduce clean
+.PHONY: run test lint bench reproduce sanitize no-compiler clean
 
 run: $(READY)
 	@$(BIN)/sketchmeans demo
@@ -23,10 +25,19 @@ reproduce: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
-$(READY): pyproject.toml
+# The engine's tests on a build with the address and undefined behaviour sanitizers. The library
+# of the first must be loaded before Python; Python's own leaks are not ours to look for.
+sanitize: $(READY)
+	$(BIN)/python tools/sanitized.py $(ENGINE_TESTS)
+
+# `pip install .` where no compiler is to be found gives a pure Python package that works.
+no-compiler: $(READY)
+	$(BIN)/python tools/without_compiler.py
+
+$(READY): pyproject.toml $(NATIVE)
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; v >= (3, 11) or sys.exit("sketchmeans needs Python 3.11 or newer, not %d.%d: make PYTHON=/path/to/python3" % v)'
-	@echo "Setting up $(VENV) (once; a minute or two)"
-	@$(PYTHON) -m venv $(VENV)
+	@echo "Setting up $(VENV) (once, and when the C sources change; a minute or two)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --upgrade pip
 	@$(BIN)/python -m pip install --quiet --editable . --group dev
 	@touch $(READY)

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from sketchmeans.cross import CrossKernel
 from sketchmeans.engine import Pass
 from sketchmeans.kernels import FloatArray
-from sketchmeans.operators import CrossKernel, KernelOperator, rows_of
+from sketchmeans.operators import KernelOperator, rows_of
 from sketchmeans.points import row_blocks
 
 KernelFunction = Callable[..., Any]

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from sketchmeans.cross import CrossKernel, refuse_infinite
 from sketchmeans.engine import Crew, Pass
 from sketchmeans.engine.passes import Progress
 from sketchmeans.kernels import FloatArray, Kernel, Polynomial, n_monomials
-from sketchmeans.operators import THREAD_BYTES, CrossKernel, DataOperator, refuse_infinite
+from sketchmeans.operators import THREAD_BYTES, DataOperator
 from sketchmeans.points import Prepared, dense_rows, row_blocks
 from sketchmeans.sketches import Sketch
 
@@ -90,7 +91,10 @@ class FeatureMapOperator(DataOperator):
     Φ. Kernel entries of a pass: 0.
     """
 
-    engine = "feature map"
+    @property
+    def engine(self) -> str:
+        """What computes the products."""
+        return "feature map"
 
     def __init__(
         self,

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sketchmeans.cross import CrossKernel
 from sketchmeans.engine.passes import Progress
 from sketchmeans.kernels import FloatArray
-from sketchmeans.operators import CrossKernel, KernelOperator
+from sketchmeans.operators import KernelOperator
 from sketchmeans.points import row_blocks
 
 

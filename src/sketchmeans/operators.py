@@ -12,18 +12,31 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
+from sketchmeans.cross import CrossKernel
 from sketchmeans.engine import (
     Crew,
     Pass,
     RightHandSide,
-    rectangular_product,
+    engine_name,
+    native_tile_rows,
     symmetric_pass,
     tile_rows,
+    tournament_pass,
 )
-from sketchmeans.engine.passes import Progress, Tile
+from sketchmeans.engine.native import Argument, Panels, has_map
+from sketchmeans.engine.passes import Progress
 from sketchmeans.kernels import FloatArray, Kernel, Statistic
-from sketchmeans.points import Points, Prepared, csr_rows, data_blocks, row_blocks
+from sketchmeans.points import Points, Prepared, csr_rows, data_blocks
 from sketchmeans.sketches import Sketch
+from sketchmeans.tiles import (
+    CROSS_COLUMNS,
+    CROSS_PACKED_BYTES,
+    CROSS_ROWS,
+    NativeTiles,
+    Side,
+    by_panels,
+    cross_product,
+)
 
 AUDITED_ROWS = 32
 """Rows of W that are computed again in float64, to measure its relative error η."""
@@ -61,7 +74,11 @@ class KernelOperator(ABC):
         Positive; K becomes D^½ K D^½.
     """
 
-    engine = "numpy"
+    @property
+    def engine(self) -> str:
+        """What computes the tiles."""
+        return "numpy"
+
     cheap_diagonal = True
     """Whether the diagonal takes n entries; if not, a pass that meets it anyway is asked."""
     is_psd: bool | None = None
@@ -243,7 +260,7 @@ class DataOperator(KernelOperator):
     def _block(self, ours: Points, rows: slice, columns: slice, out: FloatArray) -> FloatArray:
         """Return the kernel of rows of ``ours`` with rows of the samples."""
         scale = self.kernel.scale
-        if ours.reaches(rows, self._far_out) and self.points.reaches(columns, self._far_out):
+        if self._far(ours, rows, columns):
             # Both blocks hold points so far out that rounding would show in their distances:
             # these come from differences. A few outliers cost a few tiles.
             return self.kernel.of(ours.by_differences(rows, self.points, columns))
@@ -252,6 +269,48 @@ class DataOperator(KernelOperator):
             return self.kernel.of_scaled(scaled)
         # A huge γ times a norm would be infinite, and infinity minus infinity is not a number.
         return self.kernel.of(ours.block(rows, self.points, columns, out=out))
+
+    def _far(self, ours: Points, rows: slice, columns: slice) -> bool:
+        """Whether the distances of these rows would show the rounding of dot products."""
+        return ours.reaches(rows, self._far_out) and self.points.reaches(columns, self._far_out)
+
+    @property
+    def engine(self) -> str:
+        """What computes the tiles: "native", or "numpy" where that is missing or was asked for."""
+        return "native" if self._native else "numpy"
+
+    @property
+    def _native(self) -> bool:
+        return engine_name() == "native" and has_map(self.kernel)
+
+    def _native_tiles(self, left: Side, right: Side, omega: Panels) -> NativeTiles:
+        """Return native tiles of the kernel between two sides, the right one our samples."""
+        ours = left.points
+
+        def plain(rows: slice, columns: slice) -> FloatArray:
+            shape = (rows.stop - rows.start, columns.stop - columns.start)
+            return self._block(ours, rows, columns, np.empty(shape, self.dtype))
+
+        def is_plain(rows: slice, columns: slice) -> bool:
+            return not self._folds or self._far(ours, rows, columns)
+
+        return NativeTiles(self.kernel, left, right, omega, plain=plain, is_plain=is_plain)
+
+    def _native_pass(
+        self, right: RightHandSide, crew: Crew, progress: Progress | None, *, pack: bool
+    ) -> Pass:
+        """Return K Ω by native tiles."""
+        n, block = right.n, native_tile_rows(right.n)
+        omega = Panels(right.block, n, right.width + 1, self.dtype, whole=pack, block=block)
+        side = Side(
+            self.points,
+            Argument.of(self.kernel, self.dtype),
+            root_weights=self.root_weights,
+            pack=pack and self._worth_packing(right.width),
+            block=block,
+        )
+        tiles = self._native_tiles(side, side, omega)
+        return tournament_pass(tiles, n, right.width, crew=crew, progress=progress)
 
     def _prepare(self, X: Any, prepared: Prepared | None = None) -> Points:
         return Points(
@@ -280,6 +339,11 @@ class DataOperator(KernelOperator):
         pack: bool = True,
     ) -> Pass:
         """Return K Ω and what else one pass gives; see ``KernelOperator.multiply``."""
+        if self._native:
+            matrix = right.matrix if isinstance(right, Sketch) else right
+            side = RightHandSide(matrix, self.root_weights, self.dtype)
+            with Crew(n_threads) as crew:
+                return self._native_pass(side, crew, progress, pack=pack)
         if pack and self._worth_packing(width_of(right)):
             self.points.pack(self.kernel.scale if self._folds else 1.0)
         try:
@@ -289,17 +353,29 @@ class DataOperator(KernelOperator):
 
     def _worth_packing(self, width: int) -> bool:
         """Whether prepared copies of the data take no more than twice W."""
-        return 0 < self.points.packed_bytes <= 2 * self.shape[0] * (width + 1) * 8
+        return 0 < self._packed_bytes <= 2 * self.shape[0] * (width + 1) * 8
+
+    @property
+    def _packed_bytes(self) -> int:
+        """What prepared copies of the data take; 0 where they gain nothing."""
+        if not self._native:
+            return self.points.packed_bytes
+        n, p = self.points.n_samples, self.points.n_features
+        return (n + 15) * p * self.dtype.itemsize if by_panels(self.points) else 0
 
     def scratch_bytes(self, width: int, n_threads: int, *, pack: bool) -> int:
         """Return what ``multiply`` allocates beside W and Ω."""
         n, p = self.points.n_samples, self.points.n_features
+        packed = self._packed_bytes if pack and self._worth_packing(width) else 0
+        norms = n * 8
+        if self._native:
+            own = NativeTiles.scratch_bytes(self.points, width + 1, packed=packed > 0)
+            omega = (n + 15) * (width + 1) * self.dtype.itemsize if pack else 0
+            return n_threads * (own + THREAD_BYTES) + omega + packed + norms
         row = p + 2
         if self.points.is_sparse:
             row = -(-self.points.X.nnz // n) * 4
         panels = 4 * tile_rows(n) * row * 8
-        packed = self.points.packed_bytes if pack and self._worth_packing(width) else 0
-        norms = n * 8
         own = super().scratch_bytes(width, n_threads, pack=pack)
         return own + n_threads * panels + packed + norms
 
@@ -329,7 +405,25 @@ class DataOperator(KernelOperator):
             lambda rows, columns, out: self._block(new, rows, columns, out),
             (X.shape[0], self.shape[0]),
             self.dtype,
+            (lambda right, crew: self._native_product(new, right, crew)) if self._native else None,
         )
+
+    def _native_product(self, new: Points, right: FloatArray, crew: Crew) -> FloatArray:
+        """Return k(x, X) @ right for new points, by native tiles."""
+        argument = Argument.of(self.kernel, self.dtype)
+        left = Side(new, argument, pack=False, block=CROSS_ROWS)
+        pack = 0 < self._packed_bytes <= CROSS_PACKED_BYTES
+        samples = Side(self.points, argument, pack=pack, block=CROSS_COLUMNS)
+        omega = Panels(
+            right.__getitem__,
+            len(right),
+            right.shape[1],
+            self.dtype,
+            whole=True,
+            block=CROSS_COLUMNS,
+        )
+        tiles = self._native_tiles(left, samples, omega)
+        return cross_product(tiles, new.n_samples, crew=crew)
 
     def landmarks(self, indices: FloatArray) -> DataOperator:
         """Return the kernel between any points and these samples alone, in float64."""
@@ -350,56 +444,6 @@ class DataOperator(KernelOperator):
         if self.kernel.statistic is Statistic.DOT:
             return self.kernel.diagonal(self._prepare(X).squared_norms())
         return self.kernel.diagonal(np.zeros(X.shape[0]))
-
-
-class CrossKernel:
-    """The kernel between new points and the samples, m × n, lazy.
-
-    Parameters
-    ----------
-    tile : callable
-        ``tile(rows, columns, out)`` computes a block; ``out`` is scratch space.
-    shape : tuple of int
-        New points and samples.
-    dtype : dtype
-        Of the tiles.
-    """
-
-    def __init__(self, tile: Tile, shape: tuple[int, int], dtype: Any) -> None:
-        self.tile, self.shape, self.dtype = tile, shape, dtype
-
-    def multiply(self, right: FloatArray, *, n_threads: int = 1) -> FloatArray:
-        """Return k(x, X) @ right for every new point x: n kernel entries a point."""
-        right = right.astype(self.dtype, copy=False)
-        with Crew(n_threads) as crew:
-            product = rectangular_product(self.tile, self.shape[0], right, crew=crew)
-        refuse_infinite(product)
-        return product
-
-    def dense(self, *, n_threads: int = 1) -> FloatArray:
-        """Return the whole of it as an m × n array in float64, for few samples."""
-        m, n = self.shape
-        whole = np.empty((m, n))
-
-        def compute(rows: slice) -> None:
-            out = np.empty((rows.stop - rows.start, n), self.dtype)
-            whole[rows] = self.tile(rows, slice(0, n), out)
-
-        with Crew(n_threads) as crew:
-            crew.each(compute, row_blocks(m, max(64, min(4096, (1 << 19) // n))))
-        refuse_infinite(whole)
-        return whole
-
-
-def refuse_infinite(product: FloatArray) -> None:
-    """Raise an error that names the first point whose kernel is not finite."""
-    if not np.isfinite(product).all():
-        bad = int(np.argmin(np.isfinite(product).all(axis=1)))
-        raise ValueError(
-            f"the kernel of point {bad} with the training samples is not finite. Likely causes: a "
-            "point far outside the training data under a polynomial kernel, or NaN or inf from a "
-            "callable or precomputed kernel."
-        )
 
 
 def robust_center(X: FloatArray) -> FloatArray:

@@ -147,6 +147,12 @@ class Points:
         block = block.astype(np.float64)
         return np.vecdot(block, block)
 
+    @property
+    def norms(self) -> FloatArray:
+        """‖x‖² of the prepared rows in tile precision, where squared distances need them."""
+        assert self._norms is not None
+        return self._norms
+
     def squared_norms(self) -> FloatArray:
         """‖x‖² of the prepared rows, in float64."""
         return np.concatenate([self._squared_norms(rows) for rows in data_blocks(self.X)])
@@ -171,11 +177,10 @@ class Points:
         """[x, 1, ‖x‖²], so that one matrix product gives squared distances."""
         if self._panels is not None:
             return self._panels[rows]
-        assert self._norms is not None
         panel = np.empty((rows.stop - rows.start, self.n_features + 2), self.dtype)
         panel[:, :-2] = self.rows(rows)
         panel[:, -2] = 1
-        panel[:, -1] = self._norms[rows]
+        panel[:, -1] = self.norms[rows]
         return panel
 
     @property
@@ -242,17 +247,15 @@ class Points:
             Scratch space in the tile's dtype, used where that saves an allocation.
         """
         if self.statistic is Statistic.MANHATTAN:
-            block = self._manhattan(rows, others, columns)
+            block = self.manhattan(rows, others, columns)
             block *= scale
             return block
         if self.is_sparse:
-            block = (self.rows(rows) @ others.rows(columns).T).toarray()
+            block = self.dots(rows, others, columns)
             if self.statistic is Statistic.SQUARED_DISTANCE:
-                assert self._norms is not None
-                assert others._norms is not None
                 block *= -2
-                block += self._norms[rows, None]
-                block += others._norms[None, columns]
+                block += self.norms[rows, None]
+                block += others.norms[None, columns]
             block *= scale
         elif self.statistic is Statistic.SQUARED_DISTANCE:
             left = self.scaled_panel(rows, scale)
@@ -276,7 +279,16 @@ class Points:
         theirs = dense_rows(others.X, columns).astype(np.float64, copy=False)
         return cdist(ours, theirs, "sqeuclidean").astype(self.dtype, copy=False)
 
-    def _manhattan(self, rows: slice, others: Points, columns: slice) -> FloatArray:
+    def dots(
+        self, rows: slice, others: Points, columns: slice, *, out: FloatArray | None = None
+    ) -> FloatArray:
+        """Return the dot product of every pair of prepared rows, by BLAS or by SciPy."""
+        if self.is_sparse:
+            return (self.rows(rows) @ others.rows(columns).T).toarray()
+        return np.matmul(self.rows(rows), others.rows(columns).T, out=out)
+
+    def manhattan(self, rows: slice, others: Points, columns: slice) -> FloatArray:
+        """Return the L1 distance of every pair of prepared rows."""
         ours, theirs = self.rows(rows), others.rows(columns)
         if self.is_sparse:
             distances = manhattan_distances(ours, theirs)

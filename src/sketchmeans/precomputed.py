@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from sketchmeans.cross import CrossKernel
 from sketchmeans.engine import Crew, Pass, panel_pass
 from sketchmeans.engine.passes import Progress, panel_rows
 from sketchmeans.kernels import FloatArray
 from sketchmeans.operators import (
     THREAD_BYTES,
-    CrossKernel,
     KernelOperator,
     audited_rows,
     rows_of,

@@ -34,14 +34,16 @@ new points. ``hadamard.fwht`` is the transform for whole columns.
 """
 
 from sketchmeans.engine.hadamard import fwht
+from sketchmeans.engine.native import engine_name
 from sketchmeans.engine.passes import (
     Pass,
     RightHandSide,
     panel_pass,
     rectangular_product,
     symmetric_pass,
+    tournament_pass,
 )
-from sketchmeans.engine.schedule import grid, tile_rows, tournament
+from sketchmeans.engine.schedule import grid, native_tile_rows, tile_rows, tournament
 from sketchmeans.engine.threads import Crew, count_threads, thread_controller
 
 __all__ = [
@@ -49,12 +51,15 @@ __all__ = [
     "Pass",
     "RightHandSide",
     "count_threads",
+    "engine_name",
     "fwht",
     "grid",
+    "native_tile_rows",
     "panel_pass",
     "rectangular_product",
     "symmetric_pass",
     "thread_controller",
     "tile_rows",
     "tournament",
+    "tournament_pass",
 ]

@@ -2,19 +2,24 @@
 
 A butterfly a bit would read the array log₂ N times. Here four bits go at once: the Hadamard matrix
 of order 16 is applied as one small matrix product, so the array is read a quarter as often and
-the arithmetic runs at the speed of BLAS.
+the arithmetic runs at the speed of BLAS. The native engine has a transform of its own, in place.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from sketchmeans.engine.native import compiled, engine_name
 from sketchmeans.engine.threads import Crew
 from sketchmeans.kernels import FloatArray
 
 _RADIX_BITS = 4
 _COLUMNS = 64
 """Columns transformed at a time: at N = 2^16 in float64 a block is 32 MB."""
+
+
+_LINE = 16
+"""Columns that share a cache line in float32: no two threads write to one."""
 
 
 def hadamard_matrix(bits: int) -> FloatArray:
@@ -62,6 +67,8 @@ def fwht(columns: FloatArray, *, n_threads: int = 1) -> FloatArray:
             f"fwht needs a power of two as the number of rows, not {n}: pad with zero rows to "
             f"{1 << n.bit_length()}."
         )
+    if engine_name() == "native":
+        return _native_fwht(columns, n_threads)
     result = np.empty_like(columns, order="C")
 
     def transform(block: slice) -> None:
@@ -70,4 +77,17 @@ def fwht(columns: FloatArray, *, n_threads: int = 1) -> FloatArray:
     blocks = [slice(start, min(start + _COLUMNS, m)) for start in range(0, m, _COLUMNS)]
     with Crew(n_threads) as crew:
         crew.each(transform, blocks)
+    return result
+
+
+def _native_fwht(columns: FloatArray, n_threads: int) -> FloatArray:
+    """Transform a copy of the columns in place, each thread a share of them."""
+    result = np.array(columns, order="C")
+    m = result.shape[1]
+    share = -(-m // (n_threads * _LINE)) * _LINE
+    with Crew(n_threads) as crew:
+        crew.each(
+            lambda start: compiled().transform(result, start, min(share, m - start)),
+            range(0, m, share),
+        )
     return result

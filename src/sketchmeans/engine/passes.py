@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NoReturn, Protocol
 
 import numpy as np
 
-from sketchmeans.engine.schedule import Turns, grid, tournament
+from sketchmeans.engine.schedule import Turns, grid, tile_rows, tournament
 from sketchmeans.engine.threads import Crew
 from sketchmeans.kernels import FloatArray
 
@@ -17,6 +18,23 @@ Progress = Callable[[int, int], None]
 
 Tile = Callable[[slice, slice, FloatArray], FloatArray]
 """Computes K[rows, columns]; may use the given scratch array of that shape, or not."""
+
+
+class Tiles(Protocol):
+    """The tiles of a symmetric K, each computed and multiplied at once."""
+
+    @property
+    def side(self) -> int:
+        """Rows of a tile: a function of n alone, for it decides the bits."""
+
+    def add(self, rows: slice, columns: slice, W: FloatArray, diagonal: FloatArray) -> float:
+        """Add T [Ω, u][columns] and Tᵀ [Ω, u][rows] to W; return the sum of squares of T.
+
+        A tile on the diagonal is added once, and fills its part of ``diagonal``.
+        """
+
+    def diagonal_entries(self, side: int) -> int:
+        """Return the kernel entries that a tile on the diagonal takes."""
 
 
 @dataclass(frozen=True)
@@ -82,17 +100,19 @@ def sum_of_squares(tile: FloatArray, rows: slice, columns: slice) -> float:
     if not np.isfinite(total):
         total = float(np.square(tile, dtype=np.float64).sum())  # it may be float32 that overflowed
     if not np.isfinite(total):
-        if np.isnan(tile).any():
-            found = "NaN"
-        else:
-            found = "an infinite or far too large value"
-        raise ValueError(
-            f"the kernel gave {found} among rows {rows.start}:{rows.stop} and columns "
-            f"{columns.start}:{columns.stop}. Likely causes: a polynomial kernel that overflows "
-            "(scale the data, or lower gamma or degree), a callable or precomputed kernel with "
-            'NaN or inf in it, or precision="float32" where float64 is needed.'
-        )
+        nan = np.isnan(tile).any()
+        refuse_tile("NaN" if nan else "an infinite or far too large value", rows, columns)
     return total
+
+
+def refuse_tile(found: str, rows: slice, columns: slice) -> NoReturn:
+    """Raise the error that says what a tile holds, and where."""
+    raise ValueError(
+        f"the kernel gave {found} among rows {rows.start}:{rows.stop} and columns "
+        f"{columns.start}:{columns.stop}. Likely causes: a polynomial kernel that overflows "
+        "(scale the data, or lower gamma or degree), a callable or precomputed kernel with "
+        'NaN or inf in it, or precision="float32" where float64 is needed.'
+    )
 
 
 _SMALL_PRODUCT = 1_000_000
@@ -114,6 +134,42 @@ def thin_product(T: FloatArray, right: FloatArray) -> FloatArray:
     return np.matmul(T.reshape(rows // slab, slab, inner), right).reshape(rows, -1)
 
 
+class NumpyTiles:
+    """Tiles from a function that computes them, multiplied by BLAS.
+
+    Parameters
+    ----------
+    tile : callable
+        Computes a tile.
+    right : RightHandSide
+        [Ω, u].
+    """
+
+    def __init__(self, tile: Tile, right: RightHandSide) -> None:
+        self.tile, self.right = tile, right
+        self.side = tile_rows(right.n)
+        self._scratch = threading.local()
+
+    def add(self, rows: slice, columns: slice, W: FloatArray, diagonal: FloatArray) -> float:
+        """Add the products of one tile; see ``Tiles``."""
+        shape = (rows.stop - rows.start, columns.stop - columns.start)
+        if not hasattr(self._scratch, "tile"):
+            self._scratch.tile = np.empty(self.side**2, self.right.dtype)
+        out = self._scratch.tile[: shape[0] * shape[1]].reshape(shape)
+        T = self.tile(rows, columns, out)
+        total = sum_of_squares(T, rows, columns)
+        W[rows] += thin_product(T, self.right.block(columns))
+        if rows == columns:
+            diagonal[rows] = T.diagonal()
+        else:
+            W[columns] += thin_product(T.T, self.right.block(rows))
+        return total
+
+    def diagonal_entries(self, side: int) -> int:
+        """Return the kernel entries of a tile on the diagonal: all of them."""
+        return side * side
+
+
 def symmetric_pass(
     tile: Tile,
     right: RightHandSide,
@@ -121,47 +177,47 @@ def symmetric_pass(
     crew: Crew,
     progress: Progress | None = None,
 ) -> Pass:
-    """Compute K [Ω, u] for symmetric K, each pair of row blocks evaluated once.
+    """Compute K [Ω, u] for symmetric K from a function that computes tiles.
 
     Kernel entries: n(n + 1)/2 and at most half a tile a row more. Memory: n × (width + 1) numbers
     in float64 and, a thread, one tile and four blocks of rows.
     """
-    n, width = right.n, right.width
-    blocks = grid(n)
+    tiles = NumpyTiles(tile, right)
+    return tournament_pass(tiles, right.n, right.width, crew=crew, progress=progress)
+
+
+def tournament_pass(
+    tiles: Tiles,
+    n: int,
+    width: int,
+    *,
+    crew: Crew,
+    progress: Progress | None = None,
+) -> Pass:
+    """Compute K [Ω, u] for symmetric K, each pair of row blocks evaluated once.
+
+    Kernel entries: n(n + 1)/2 and at most half a tile a row more. Memory: n × (width + 1) numbers
+    in float64, and what the tiles need.
+    """
+    blocks = grid(n, tiles.side)
     W = np.zeros((n, width + 1))
     squares = np.zeros(len(blocks))
     diagonal = np.empty(n)
-    scratch = threading.local()
-    side = blocks[0].stop
-
     turns = Turns(len(blocks))
 
     def compute(task: tuple[int, tuple[int, int]]) -> None:
-        round_, pair = task
-        with turns.taken(round_, pair):
-            add(*pair)
-
-    def add(i: int, j: int) -> None:
-        rows, columns = blocks[i], blocks[j]
-        if not hasattr(scratch, "tile"):
-            scratch.tile = np.empty(side * side, right.dtype)
-        shape = (rows.stop - rows.start, columns.stop - columns.start)
-        T = tile(rows, columns, scratch.tile[: shape[0] * shape[1]].reshape(shape))
-        total = sum_of_squares(T, rows, columns)
-        W[rows] += thin_product(T, right.block(columns))
-        if i == j:
-            squares[i] += total
-            diagonal[rows] = T.diagonal()
-        else:
-            W[columns] += thin_product(T.T, right.block(rows))
-            squares[i] += 2 * total
+        round_, (i, j) = task
+        with turns.taken(round_, (i, j)):
+            total = tiles.add(blocks[i], blocks[j], W, diagonal)
+            squares[i] += total if i == j else 2 * total
 
     total = len(blocks) * (len(blocks) + 1) // 2
     rounds = enumerate(tournament(len(blocks)))
     tasks = ((round_, pair) for round_, pairs in rounds for pair in pairs)
     crew.each(compute, tasks, progress and (lambda done: progress(done, total)))
-    sides = np.array([block.stop - block.start for block in blocks])
-    entries = (n * n + int(sides @ sides)) // 2
+    sides = [block.stop - block.start for block in blocks]
+    entries = (n * n - sum(side * side for side in sides)) // 2
+    entries += sum(tiles.diagonal_entries(side) for side in sides)
     return Pass(W[:, :width], W[:, width].copy(), float(squares.sum()), diagonal, entries)
 
 

@@ -1,0 +1,326 @@
+/* The Python module: arguments are checked against each other, the lock of the interpreter is
+ * released around the work, and the copy of the kernels that suits the processor is called. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <string.h>
+
+#include "native.h"
+
+#if defined(__x86_64__)
+extern const struct kernels kernels_v2_float, kernels_v2_double;
+extern const struct kernels kernels_v3_float, kernels_v3_double;
+extern const struct kernels kernels_v4_float, kernels_v4_double;
+#else
+extern const struct kernels kernels_generic_float, kernels_generic_double;
+#endif
+
+/* What this processor can run, best first; pairs of float and double. */
+static const struct kernels *usable[3][2];
+static int n_usable, chosen;
+
+static void find_usable(void) {
+    n_usable = chosen = 0;
+#define ADD(level) \
+    usable[n_usable][0] = &kernels_##level##_float, usable[n_usable++][1] = &kernels_##level##_double
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    int v2 = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
+    int v3 = v2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+             __builtin_cpu_supports("bmi2");
+    int v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+             __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+             __builtin_cpu_supports("avx512vl");
+    if (v4) ADD(v4);
+    if (v3) ADD(v3);
+    if (v2) ADD(v2);
+#else
+    ADD(generic);
+#endif
+}
+
+static const struct kernels *kernels_for(char format) { return usable[chosen][format == 'd']; }
+
+/* Buffers of one call, released together. */
+#define MOST 14
+struct buffers {
+    Py_buffer views[MOST];
+    int count;
+    char format; /* of the numbers of the tile: 'f' or 'd' */
+};
+
+static void release(struct buffers *buffers) {
+    while (buffers->count) PyBuffer_Release(&buffers->views[--buffers->count]);
+}
+
+/* Take a contiguous array of one format. Returns NULL, with an exception, if it is none. */
+static Py_buffer *take(struct buffers *buffers, PyObject *object, int writable, char format,
+                       const char *name) {
+    Py_buffer *view = &buffers->views[buffers->count];
+    int flags = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0);
+    if (PyObject_GetBuffer(object, view, flags)) return NULL;
+    buffers->count++;
+    char found = view->format && !view->format[1] ? view->format[0] : '?';
+    if (found != 'f' && found != 'd') found = '?';
+    if (format == 0 && found != '?') buffers->format = format = found;
+    if (found == '?' || found != format) {
+        PyErr_Format(PyExc_TypeError, "%s: an array of format '%c' is needed, not '%s'", name,
+                     format ? format : 'd', view->format ? view->format : "B");
+        return NULL;
+    }
+    return view;
+}
+
+/* Take an array of at least `count` numbers of the tile's format, or of doubles; None gives NULL.
+ * Returns 0, or -1 with an exception. */
+static int take_numbers(struct buffers *buffers, PyObject *object, int writable, char format,
+                        size_t count, const char *name, void *out) {
+    void **pointer = out;
+    *pointer = NULL;
+    if (object == Py_None) return 0;
+    Py_buffer *view = take(buffers, object, writable, format, name);
+    if (!view) return -1;
+    if ((size_t)(view->len / view->itemsize) < count) {
+        PyErr_Format(PyExc_ValueError, "%s holds %zd numbers where %zu are needed", name,
+                     view->len / view->itemsize, count);
+        return -1;
+    }
+    *pointer = view->buf;
+    return 0;
+}
+
+static size_t panel_of(char format) { return PANEL_BYTES / (format == 'd' ? 8 : 4); }
+
+static size_t padded(size_t count, char format) {
+    size_t panel = panel_of(format);
+    return (count + panel - 1) / panel * panel;
+}
+
+PyDoc_STRVAR(tile_doc,
+             "tile(statistic, left, left_shift, right_shift, right_omega, left_W, *, right=None, "
+             "features=0, map=IDENTITY, degree=1, scale=1.0, left_weight=None, right_weight=None, "
+             "left_omega=None, right_W=None, diagonal=None, zero_distance=False)\n--\n\n"
+             "Add a tile's products to W and return the sum of its squares; see native.h.");
+
+static PyObject *tile(PyObject *module, PyObject *arguments, PyObject *keywords) {
+    (void)module;
+    static char *names[] = {"statistic",  "left",        "left_shift",  "right_shift",
+                            "right_omega", "left_W",      "right",       "features",
+                            "map",         "degree",      "scale",       "left_weight",
+                            "right_weight", "left_omega", "right_W",     "diagonal",
+                            "zero_distance", NULL};
+    int statistic, map = IDENTITY, degree = 1, zero_distance = 0;
+    Py_ssize_t features = 0;
+    double scale = 1;
+    PyObject *left, *right = Py_None, *shifts[2], *weights[2] = {Py_None, Py_None};
+    PyObject *omegas[2] = {Py_None, Py_None}, *W[2] = {Py_None, Py_None}, *diagonal = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "iOOOOO|$OniidOOOOOp:tile", names,
+                                     &statistic, &left, &shifts[0], &shifts[1], &omegas[1], &W[0],
+                                     &right, &features, &map, &degree, &scale, &weights[0],
+                                     &weights[1], &omegas[0], &W[1], &diagonal, &zero_distance))
+        return NULL;
+    if (statistic < DOT || statistic > GIVEN || map < IDENTITY || map >= MAPS || degree < 1 ||
+        features < 0 || (weights[0] == Py_None) != (weights[1] == Py_None) ||
+        (omegas[0] == Py_None) != (W[1] == Py_None) || omegas[1] == Py_None || W[0] == Py_None) {
+        PyErr_SetString(PyExc_ValueError, "tile: arguments contradict each other");
+        return NULL;
+    }
+    struct buffers buffers = {.count = 0};
+    struct tile job = {.statistic = statistic,
+                       .map = map,
+                       .degree = (unsigned)degree,
+                       .scale = scale,
+                       .features = (size_t)features,
+                       .zero_distance = zero_distance};
+    PyObject *result = NULL;
+    Py_buffer *rows = take(&buffers, shifts[0], 0, 0, "left_shift");
+    if (!rows) goto done;
+    char format = buffers.format;
+    Py_buffer *columns = take(&buffers, shifts[1], 0, format, "right_shift");
+    Py_buffer *product = columns ? take(&buffers, W[0], 1, 'd', "left_W") : NULL;
+    if (!product) goto done;
+    job.left_shift = rows->buf, job.right_shift = columns->buf, job.left_W = product->buf;
+    job.rows = rows->len / rows->itemsize, job.columns = columns->len / columns->itemsize;
+    if (!job.rows || !job.columns || product->len % (8 * job.rows)) {
+        PyErr_SetString(PyExc_ValueError, "tile: left_W must have a row for every left_shift");
+        goto done;
+    }
+    job.width = product->len / 8 / job.rows;
+    size_t left_rows = padded(job.rows, format), right_rows = padded(job.columns, format);
+    size_t given = job.rows * job.columns;
+    size_t diagonal_size = job.rows < job.columns ? job.rows : job.columns;
+    if (take_numbers(&buffers, left, 0, format,
+                     statistic == GIVEN ? given : left_rows * job.features, "left", &job.left) ||
+        take_numbers(&buffers, right, 0, format, right_rows * job.features, "right", &job.right) ||
+        take_numbers(&buffers, weights[0], 0, format, job.rows, "left_weight", &job.left_weight) ||
+        take_numbers(&buffers, weights[1], 0, format, job.columns, "right_weight",
+                     &job.right_weight) ||
+        take_numbers(&buffers, omegas[0], 0, format, left_rows * job.width, "left_omega",
+                     &job.left_omega) ||
+        take_numbers(&buffers, omegas[1], 0, format, right_rows * job.width, "right_omega",
+                     &job.right_omega) ||
+        take_numbers(&buffers, W[1], 1, 'd', job.columns * job.width, "right_W", &job.right_W) ||
+        take_numbers(&buffers, diagonal, 1, 'd', diagonal_size, "diagonal", &job.diagonal))
+        goto done;
+    if (!job.left || (statistic != GIVEN && !job.right)) {
+        PyErr_SetString(PyExc_ValueError, "tile: the points are missing");
+        goto done;
+    }
+    const struct kernels *kernels = kernels_for(format);
+    int status;
+    Py_BEGIN_ALLOW_THREADS;
+    status = kernels->tile(&job);
+    Py_END_ALLOW_THREADS;
+    result = status ? PyErr_NoMemory() : PyFloat_FromDouble(job.squares);
+done:
+    release(&buffers);
+    return result;
+}
+
+PyDoc_STRVAR(pack_doc, "pack(rows, panels)\n--\n\n"
+                       "Copy a matrix into panels, with zeros for the rows that are lacking.");
+
+static PyObject *pack(PyObject *module, PyObject *arguments) {
+    (void)module;
+    PyObject *rows, *panels, *result = NULL;
+    if (!PyArg_ParseTuple(arguments, "OO:pack", &rows, &panels)) return NULL;
+    struct buffers buffers = {.count = 0};
+    Py_buffer *from = take(&buffers, rows, 0, 0, "rows"), *to = NULL;
+    if (from) to = take(&buffers, panels, 1, buffers.format, "panels");
+    if (!to) goto done;
+    if (from->ndim != 2) {
+        PyErr_SetString(PyExc_ValueError, "pack: rows must have two dimensions");
+        goto done;
+    }
+    size_t count = from->shape[0], features = from->shape[1];
+    if ((size_t)(to->len / to->itemsize) != padded(count, buffers.format) * features) {
+        PyErr_Format(PyExc_ValueError, "pack: panels must hold %zu numbers, not %zd",
+                     padded(count, buffers.format) * features, to->len / to->itemsize);
+        goto done;
+    }
+    Py_BEGIN_ALLOW_THREADS;
+    kernels_for(buffers.format)->pack(from->buf, count, features, to->buf);
+    Py_END_ALLOW_THREADS;
+    result = Py_NewRef(Py_None);
+done:
+    release(&buffers);
+    return result;
+}
+
+PyDoc_STRVAR(map_doc, "apply_map(map, degree, numbers)\n--\n\n"
+                      "Apply a scalar map to an array in place, as tiles do to theirs.");
+
+static PyObject *apply_map(PyObject *module, PyObject *arguments) {
+    (void)module;
+    int map, degree;
+    PyObject *numbers, *result = NULL;
+    if (!PyArg_ParseTuple(arguments, "iiO:apply_map", &map, &degree, &numbers)) return NULL;
+    if (map < IDENTITY || map >= MAPS || degree < 1) {
+        PyErr_SetString(PyExc_ValueError, "apply_map: there is no such map");
+        return NULL;
+    }
+    struct buffers buffers = {.count = 0};
+    Py_buffer *view = take(&buffers, numbers, 1, 0, "numbers");
+    if (view) {
+        kernels_for(buffers.format)->map(map, (unsigned)degree, view->buf,
+                                         view->len / view->itemsize);
+        result = Py_NewRef(Py_None);
+    }
+    release(&buffers);
+    return result;
+}
+
+PyDoc_STRVAR(transform_doc, "transform(matrix, first, count)\n--\n\n"
+                            "Walsh-Hadamard transform of some columns of a matrix, in place.");
+
+static PyObject *transform(PyObject *module, PyObject *arguments) {
+    (void)module;
+    PyObject *matrix, *result = NULL;
+    Py_ssize_t first, count;
+    if (!PyArg_ParseTuple(arguments, "Onn:transform", &matrix, &first, &count)) return NULL;
+    struct buffers buffers = {.count = 0};
+    Py_buffer *view = take(&buffers, matrix, 1, 0, "matrix");
+    if (!view) goto done;
+    if (view->ndim != 2 || view->shape[0] < 1 || view->shape[0] & (view->shape[0] - 1) ||
+        first < 0 || count < 0 || first > view->shape[1] || count > view->shape[1] - first) {
+        PyErr_SetString(PyExc_ValueError,
+                        "transform: a matrix of 2^k rows is needed, and columns that it has");
+        goto done;
+    }
+    unsigned bits = 0;
+    while ((Py_ssize_t)1 << bits < view->shape[0]) bits++;
+    Py_BEGIN_ALLOW_THREADS;
+    kernels_for(buffers.format)->transform(view->buf, bits, view->shape[1], first, count);
+    Py_END_ALLOW_THREADS;
+    result = Py_NewRef(Py_None);
+done:
+    release(&buffers);
+    return result;
+}
+
+PyDoc_STRVAR(levels_doc, "levels()\n--\n\nThe levels that this processor can run, best first.");
+
+static PyObject *levels(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    PyObject *names = PyTuple_New(n_usable);
+    for (int i = 0; names && i < n_usable; i++) {
+        PyObject *name = PyUnicode_FromString(usable[i][0]->level);
+        if (!name || PyTuple_SetItem(names, i, name)) {
+            Py_DECREF(names);
+            return NULL;
+        }
+    }
+    return names;
+}
+
+PyDoc_STRVAR(use_doc, "use(level)\n--\n\n"
+                      "Run the kernels of this level from now on, and return the one before.");
+
+static PyObject *use(PyObject *module, PyObject *arguments) {
+    (void)module;
+    const char *level;
+    if (!PyArg_ParseTuple(arguments, "s:use", &level)) return NULL;
+    for (int i = 0; i < n_usable; i++)
+        if (!strcmp(usable[i][0]->level, level)) {
+            const char *before = usable[chosen][0]->level;
+            chosen = i;
+            return PyUnicode_FromString(before);
+        }
+    PyErr_Format(PyExc_ValueError, "this processor cannot run level '%s'", level);
+    return NULL;
+}
+
+static PyMethodDef methods[] = {
+    {"tile", (PyCFunction)(void (*)(void))tile, METH_VARARGS | METH_KEYWORDS, tile_doc},
+    {"pack", pack, METH_VARARGS, pack_doc},
+    {"apply_map", apply_map, METH_VARARGS, map_doc},
+    {"transform", transform, METH_VARARGS, transform_doc},
+    {"levels", levels, METH_NOARGS, levels_doc},
+    {"use", use, METH_VARARGS, use_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, .m_name = "_native", .m_size = -1, .m_methods = methods,
+    .m_doc = "Compiled tiles and the fast Walsh-Hadamard transform."};
+
+PyMODINIT_FUNC PyInit__native(void) {
+    find_usable();
+    if (!n_usable) {
+        PyErr_SetString(PyExc_ImportError, "the native tile needs a processor of x86-64-v2");
+        return NULL;
+    }
+    PyObject *module = PyModule_Create(&definition);
+    const struct {
+        const char *name;
+        long value;
+    } constants[] = {
+        {"DOT", DOT},     {"MANHATTAN", MANHATTAN}, {"GIVEN", GIVEN}, {"IDENTITY", IDENTITY},
+        {"POWER", POWER}, {"EXP2", EXP2},           {"TANH", TANH},   {"PANEL_BYTES", PANEL_BYTES},
+    };
+    for (size_t i = 0; module && i < sizeof constants / sizeof *constants; i++)
+        if (PyModule_AddIntConstant(module, constants[i].name, constants[i].value)) {
+            Py_DECREF(module);
+            return NULL;
+        }
+    return module;
+}

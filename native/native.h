@@ -1,0 +1,55 @@
+/* What the compiled kernels offer, whatever the processor and the precision.
+ *
+ * tile.c and hadamard.c are compiled once for every precision and every level of the processor;
+ * each copy fills one `struct kernels`. module.c checks arguments and picks a copy at run time.
+ */
+#ifndef SKETCHMEANS_NATIVE_H
+#define SKETCHMEANS_NATIVE_H
+
+#include <stddef.h>
+
+/* Bytes of a panel's row: 16 samples in float, 8 in double. The layout is the same at every
+ * level, so what is packed once serves whichever copy runs. */
+#define PANEL_BYTES 64
+
+enum statistic { DOT, MANHATTAN, GIVEN };
+enum map { IDENTITY, POWER, EXP2, TANH, MAPS };
+
+/* One tile T = K[I, J] and what is added from it to W.
+ *
+ * Panels hold a block of rows feature by feature: panel q has rows q·16 … q·16 + 15 (8 in double)
+ * as features × 16 numbers, rows that do not exist as zeros. Omega is packed in the same way, its
+ * columns in the place of the features.
+ *
+ * T[i, j] = map(scale · statistic(i, j) + left_shift[i] + right_shift[j]), times both weights.
+ */
+struct tile {
+    enum statistic statistic;
+    enum map map;
+    unsigned degree; /* of POWER */
+    double scale;
+    size_t rows, columns, features, width;
+    const void *left;  /* panels of I; the statistic itself, rows × columns, if it is GIVEN */
+    const void *right; /* panels of J */
+    const void *left_shift, *right_shift;
+    const void *left_weight, *right_weight; /* may be NULL, both */
+    const void *left_omega;                 /* NULL where T serves once */
+    const void *right_omega;
+    double *left_W;    /* += T right_omega */
+    double *right_W;   /* += Tᵀ left_omega; NULL where T serves once */
+    double *diagonal;  /* = the diagonal of T; NULL where it is not one of K */
+    int zero_distance; /* whether the argument of the diagonal is zero, whatever rounding says */
+    double squares;    /* out: the sum of squares of T */
+};
+
+struct kernels {
+    const char *level;
+    /* 0, or -1 where memory was lacking. */
+    int (*tile)(struct tile *);
+    void (*pack)(const void *rows, size_t count, size_t features, void *panels);
+    void (*map)(enum map, unsigned degree, void *numbers, size_t count);
+    /* In place on columns first … first + count − 1 of a matrix of 2^bits rows of `stride`. */
+    void (*transform)(void *matrix, unsigned bits, size_t stride, size_t first, size_t count);
+};
+
+#endif

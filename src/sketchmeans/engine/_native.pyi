@@ -1,0 +1,36 @@
+from sketchmeans.kernels import FloatArray
+
+DOT: int
+MANHATTAN: int
+GIVEN: int
+IDENTITY: int
+POWER: int
+EXP2: int
+TANH: int
+PANEL_BYTES: int
+
+def tile(
+    statistic: int,
+    left: FloatArray,
+    left_shift: FloatArray,
+    right_shift: FloatArray,
+    right_omega: FloatArray,
+    left_W: FloatArray,
+    *,
+    right: FloatArray | None = None,
+    features: int = 0,
+    map: int = ...,
+    degree: int = 1,
+    scale: float = 1.0,
+    left_weight: FloatArray | None = None,
+    right_weight: FloatArray | None = None,
+    left_omega: FloatArray | None = None,
+    right_W: FloatArray | None = None,
+    diagonal: FloatArray | None = None,
+    zero_distance: bool = False,
+) -> float: ...
+def pack(rows: FloatArray, panels: FloatArray, /) -> None: ...
+def apply_map(map: int, degree: int, numbers: FloatArray, /) -> None: ...
+def transform(matrix: FloatArray, first: int, count: int, /) -> None: ...
+def levels() -> tuple[str, ...]: ...
+def use(level: str, /) -> str: ...
