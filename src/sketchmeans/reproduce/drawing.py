@@ -13,7 +13,7 @@ from sketchmeans.reproduce.experiments import Figure3, LocalPanel, RingsPicture
 from sketchmeans.reproduce.trials import Row
 
 STYLES: dict[str, dict[str, Any]] = {
-    "exact decomposition": {"color": "black", "linestyle": "-", "marker": ""},
+    "exact decomposition": {"color": "black", "linestyle": "-", "marker": "", "linewidth": 2.6},
     "full kernel K-means": {"color": "0.45", "linestyle": (0, (1, 1.2)), "marker": ""},
     "one-pass, late": {"color": "#005a9c", "linestyle": "--", "marker": ""},
     "one-pass, early, as printed": {"color": "#56b4e9", "linestyle": "-.", "marker": ""},
@@ -33,7 +33,7 @@ STYLES: dict[str, dict[str, Any]] = {
     "Nyström, K-means landmarks": {"color": "#8c3b00", "linestyle": "--", "marker": "P"},
     "greedy Cholesky": {"color": "0.65", "linestyle": "--", "marker": "X"},
 }
-"""A colour, a line and a marker a method: each alone tells them apart, so grey print does too."""
+"""A method: its colour, and a line or marker that no other in its figure has, for grey print."""
 
 SETTINGS: dict[Any, Any] = {
     "font.size": 9.5,
@@ -97,6 +97,7 @@ def draw_figure_1(folder: Path, picture: RingsPicture) -> None:
             color="black",
             markeredgecolor="white",
             label="centroids of K-means",
+            gid="centroids",
         )
         axes.set(xlabel="first coordinate", ylabel="second coordinate", aspect="equal")
         axes.set_title(
@@ -146,6 +147,7 @@ def _two_classes(axes: Any, X: Any, truth: Any) -> None:
             markeredgewidth=0,
             color=color,
             label=name,
+            gid=name,
             rasterized=True,
         )
 
@@ -189,10 +191,10 @@ def _figure_3_panel(axes: Any, found: Figure3, quantity: str, beyond: bool) -> N
     reference = ("exact decomposition", "one-pass, late")
     for row in found.lines:
         if (not row.by_paper if beyond else row.by_paper) or row.method in reference:
-            if quantity == "error" and row.error is None:
-                continue
+            if quantity == "error" and (row.error is None or "refinement" in row.method):
+                continue  # a refinement moves labels, not the approximation
             summary = getattr(row, quantity)
-            axes.axhline(summary.mean, label=row.method, **STYLES[row.method])
+            axes.axhline(summary.mean, label=row.method, gid=row.method, **STYLES[row.method])
             if row.method == "one-pass, late":
                 axes.axhspan(summary.low, summary.high, color="#005a9c", alpha=0.12, linewidth=0)
     axes.set_xlim(min(ticks) - 2, max(ticks) + 2)
@@ -202,7 +204,7 @@ def _curve(axes: Any, rows: list[Row], quantity: str, name: str) -> None:
     style = STYLES[name]
     found = [getattr(row, quantity) for row in rows]
     kept = [row.numbers for row in rows]
-    axes.plot(kept, [one.mean for one in found], label=name, **style)
+    axes.plot(kept, [one.mean for one in found], label=name, gid=name, **style)
     axes.fill_between(
         kept,
         [one.low for one in found],
@@ -220,7 +222,7 @@ def draw_local_kernels(folder: Path, panels: list[LocalPanel]) -> None:
         all_axes = figure.subplots(2, 2).ravel()
         for axes, panel in zip(all_axes, panels, strict=True):
             for row in (panel.exact, panel.full):
-                axes.axhline(row.nmi.mean, label=row.method, **STYLES[row.method])
+                axes.axhline(row.nmi.mean, label=row.method, gid=row.method, **STYLES[row.method])
             for name, rows in panel.curves.items():
                 _curve(axes, rows, "nmi", name)
             axes.set_title(f"{panel.data}, γ = {panel.multiple} / median squared distance")

@@ -185,7 +185,7 @@ LOCAL_CURVES: dict[str, dict[str, Any]] = {
     "RPCholesky": {"method": "rpcholesky"},
     "greedy Cholesky": {"method": "greedy-cholesky"},
 }
-"""All late; rank K."""
+"""All truncated late to rank K."""
 
 
 @dataclass(frozen=True)

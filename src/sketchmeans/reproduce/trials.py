@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import joblib
@@ -58,6 +58,8 @@ class Outcome:
     """‖K − K̂‖_F / ‖K‖_F; None where nothing was approximated."""
     numbers: int | None = None
     """Kept a sample; None for methods that need all of K."""
+    kept_bytes: int | None = None
+    """What that takes for all samples."""
 
 
 @dataclass(frozen=True)
@@ -89,13 +91,10 @@ class Row:
     method: str
     by_paper: bool
     numbers: int | None
+    kept_bytes: int | None
     accuracy: Summary
     nmi: Summary
     error: Summary | None
-
-    def plain(self) -> dict[str, Any]:
-        """Return it as what JSON knows."""
-        return asdict(self)
 
 
 def run_trial(problem: Problem, contender: Contender, seed: int) -> Outcome:
@@ -114,19 +113,15 @@ def run_trial(problem: Problem, contender: Contender, seed: int) -> Outcome:
     model = KernelKMeans(problem.n_clusters, n_init=10, **shared, **contender.options)
     model.fit(X)
     error = measure(kernel_of(model, X), model.embedding_, model.labels_)["kernel error"]
-    numbers = None if model.method == "exact" else model.width_
-    return _outcome(truth, model.labels_, error, numbers)
+    found = _outcome(truth, model.labels_, error)
+    if model.method == "exact":
+        return found
+    return replace(found, numbers=model.width_, kept_bytes=model.stats_["sketch_bytes"])
 
 
-def _outcome(
-    truth: FloatArray, labels: FloatArray, error: float | None = None, numbers: int | None = None
-) -> Outcome:
-    return Outcome(
-        accuracy(truth, labels),
-        float(normalized_mutual_info_score(truth, labels)),
-        error,
-        numbers,
-    )
+def _outcome(truth: FloatArray, labels: FloatArray, error: float | None = None) -> Outcome:
+    nmi = float(normalized_mutual_info_score(truth, labels))
+    return Outcome(accuracy(truth, labels), nmi, error)
 
 
 def run(
@@ -165,6 +160,7 @@ def _summarise(contender: Contender, outcomes: list[Outcome]) -> Row:
         contender.name,
         contender.by_paper,
         outcomes[0].numbers,
+        outcomes[0].kept_bytes,
         Summary.of(outcome.accuracy for outcome in outcomes),
         Summary.of(outcome.nmi for outcome in outcomes),
         Summary.of(errors) if errors else None,
