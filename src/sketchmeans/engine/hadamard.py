@@ -48,11 +48,11 @@ def _transform_block(block: FloatArray) -> FloatArray:
     return block
 
 
-def fwht(columns: FloatArray, *, n_threads: int = 1) -> FloatArray:
+def fwht(columns: FloatArray, *, n_threads: int = 1, overwrite: bool = False) -> FloatArray:
     """Return H @ columns for a ±1 Hadamard matrix H, unnormalised.
 
-    Cost: log₂ N additions an element, done as log₁₆ N small products. Memory: the result, and two
-    blocks of 64 columns a thread. The result does not depend on the number of threads.
+    Cost: log₂ N additions an element. Memory: the result, and with NumPy two blocks of 64 columns
+    a thread. The result does not depend on the number of threads.
 
     Parameters
     ----------
@@ -60,6 +60,8 @@ def fwht(columns: FloatArray, *, n_threads: int = 1) -> FloatArray:
         N must be a power of two; m is free.
     n_threads : int
         Threads that share the columns.
+    overwrite : bool
+        Allow the native engine to transform ``columns`` in place.
     """
     n, m = columns.shape
     if n & (n - 1) or n == 0:
@@ -68,7 +70,7 @@ def fwht(columns: FloatArray, *, n_threads: int = 1) -> FloatArray:
             f"{1 << n.bit_length()}."
         )
     if engine_name() == "native":
-        return _native_fwht(columns, n_threads)
+        return _native_fwht(columns if overwrite else columns.copy(), n_threads)
     result = np.empty_like(columns, order="C")
 
     def transform(block: slice) -> None:
@@ -81,8 +83,8 @@ def fwht(columns: FloatArray, *, n_threads: int = 1) -> FloatArray:
 
 
 def _native_fwht(columns: FloatArray, n_threads: int) -> FloatArray:
-    """Transform a copy of the columns in place, each thread a share of them."""
-    result = np.array(columns, order="C")
+    """Transform the columns in place if they are C-contiguous, each thread a share of them."""
+    result = np.ascontiguousarray(columns)
     m = result.shape[1]
     share = -(-m // (n_threads * _LINE)) * _LINE
     with Crew(n_threads) as crew:
