@@ -267,11 +267,14 @@ def test_the_native_transform_is_the_product_with_the_hadamard_matrix(
     native.use(before)
 
 
-@pytest.mark.parametrize("shape", [(1 << 16, 1), (1 << 14, 70), (1 << 20, 1)])
-def test_two_transforms_of_a_large_array_give_it_back(shape, engine):
+@pytest.mark.parametrize("shape", [(1 << 16, 1), (1 << 14, 70), (1 << 20, 1), (4, 20_000)])
+def test_a_large_transform_is_its_own_inverse_and_has_the_same_bits_on_any_threads(shape, engine):
     engine("native")
     X = np.random.default_rng(0).integers(-8, 8, shape).astype(np.float64)
     np.testing.assert_array_equal(fwht(fwht(X)), X * shape[0])
+    X = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    for n_threads in (2, 3, 8):
+        np.testing.assert_array_equal(fwht(X, n_threads=n_threads), fwht(X))
 
 
 def test_arrays_that_do_not_fit_each_other_are_refused():
