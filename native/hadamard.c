@@ -112,3 +112,7 @@ void SM_NAME(transform)(void *matrix, unsigned bits, size_t stride, size_t first
     }
     transform_rows(at, bits, stride, count);
 }
+
+void SM_NAME(combine_eighths)(void *numbers, size_t eighth, size_t first, size_t count) {
+    combine_rows((real *)numbers + first, 1, 0, eighth, 3, count);
+}

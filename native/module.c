@@ -257,6 +257,31 @@ done:
     return result;
 }
 
+PyDoc_STRVAR(combine_doc, "combine_eighths(numbers, first, count)\n--\n\n"
+                          "The last three bits of a transform whose eighths are done, in place.");
+
+static PyObject *combine_eighths(PyObject *module, PyObject *arguments) {
+    (void)module;
+    PyObject *numbers, *result = NULL;
+    Py_ssize_t first, count;
+    if (!PyArg_ParseTuple(arguments, "Onn:combine_eighths", &numbers, &first, &count)) return NULL;
+    struct buffers buffers = {.count = 0};
+    Py_buffer *view = take(&buffers, numbers, 1, 0, "numbers");
+    if (!view) goto done;
+    Py_ssize_t size = view->len / view->itemsize, eighth = size / 8;
+    if (size % 8 || first < 0 || count < 0 || first > eighth || count > eighth - first) {
+        PyErr_SetString(PyExc_ValueError, "combine_eighths: these numbers are not in an eighth");
+        goto done;
+    }
+    Py_BEGIN_ALLOW_THREADS;
+    kernels_for(buffers.format)->combine_eighths(view->buf, eighth, first, count);
+    Py_END_ALLOW_THREADS;
+    result = Py_NewRef(Py_None);
+done:
+    release(&buffers);
+    return result;
+}
+
 PyDoc_STRVAR(levels_doc, "levels()\n--\n\nThe levels that this processor can run, best first.");
 
 static PyObject *levels(PyObject *module, PyObject *unused) {
@@ -294,6 +319,7 @@ static PyMethodDef methods[] = {
     {"pack", pack, METH_VARARGS, pack_doc},
     {"apply_map", apply_map, METH_VARARGS, map_doc},
     {"transform", transform, METH_VARARGS, transform_doc},
+    {"combine_eighths", combine_eighths, METH_VARARGS, combine_doc},
     {"levels", levels, METH_NOARGS, levels_doc},
     {"use", use, METH_VARARGS, use_doc},
     {NULL, NULL, 0, NULL},

@@ -50,6 +50,8 @@ struct kernels {
     void (*map)(enum map, unsigned degree, void *numbers, size_t count);
     /* In place on columns first … first + count − 1 of a matrix of 2^bits rows of `stride`. */
     void (*transform)(void *matrix, unsigned bits, size_t stride, size_t first, size_t count);
+    /* The last three bits of a transform whose eighths are done, for some numbers of an eighth. */
+    void (*combine_eighths)(void *numbers, size_t eighth, size_t first, size_t count);
 };
 
 #endif

@@ -317,9 +317,6 @@ static int compute_tile(struct tile *tile) {
             memset(row_shifts, 0, STRIP * sizeof(real));
             memcpy(row_shifts, (const real *)tile->left_shift + i, strip.rows * sizeof(real));
             argue_as_asked(tile, &strip, i, j, row_shifts, shifts);
-            if (strip.rows < STRIP) /* rows that are not there add nothing */
-                memset(strip.T + strip.rows * STRIDE, 0,
-                       (STRIP - strip.rows) * STRIDE * sizeof(real));
             const size_t first = i > j ? i : j;
             const size_t end = smaller(i + strip.rows, j + strip.columns);
             if (tile->zero_distance)
@@ -366,6 +363,7 @@ static void map_numbers(enum map map, unsigned degree, void *numbers, size_t cou
 }
 
 void SM_NAME(transform)(void *matrix, unsigned bits, size_t stride, size_t first, size_t count);
+void SM_NAME(combine_eighths)(void *numbers, size_t eighth, size_t first, size_t count);
 
 const struct kernels SM_NAME(kernels) = {
     .level = SM_LEVEL,
@@ -373,4 +371,5 @@ const struct kernels SM_NAME(kernels) = {
     .pack = pack,
     .map = map_numbers,
     .transform = SM_NAME(transform),
+    .combine_eighths = SM_NAME(combine_eighths),
 };

@@ -143,9 +143,9 @@ def test_native_tiles_of_any_shape_are_as_exact_as_numpy_tiles(
 @pytest.mark.parametrize("form", ["dense", "weighted", "wide", "sparse", "tight"])
 def test_native_tiles_have_the_same_bits_for_any_number_of_threads(name, dtype, form, engine):
     engine("native")
-    n = 1500
+    n, p = (300, max(WIDE.values())) if form == "wide" else (1500, 9)
     random = np.random.default_rng(0)
-    X = (random.normal(size=(n, WIDE[8] if form == "wide" else 9)) / 10).astype(dtype)
+    X = (random.normal(size=(n, p)) / 10).astype(dtype)
     if form == "sparse":
         X[np.abs(X) < 0.1] = 0
         X = sparse.csr_matrix(X)
@@ -262,14 +262,19 @@ def test_the_native_transform_is_the_product_with_the_hadamard_matrix(
         for n_threads in (1, 3):
             np.testing.assert_array_equal(fwht(X, n_threads=n_threads), expected)
         np.testing.assert_array_equal(fwht(np.asfortranarray(X)), expected)
+        np.testing.assert_array_equal(fwht(X, overwrite=True), expected)
+        np.testing.assert_array_equal(X, expected)
     native.use(before)
 
 
-@pytest.mark.parametrize("shape", [(1 << 16, 1), (1 << 14, 70), (1 << 20, 1)])
-def test_two_transforms_of_a_large_array_give_it_back(shape, engine):
+@pytest.mark.parametrize("shape", [(1 << 16, 1), (1 << 14, 70), (1 << 20, 1), (4, 20_000)])
+def test_a_large_transform_is_its_own_inverse_and_has_the_same_bits_on_any_threads(shape, engine):
     engine("native")
     X = np.random.default_rng(0).integers(-8, 8, shape).astype(np.float64)
     np.testing.assert_array_equal(fwht(fwht(X)), X * shape[0])
+    X = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    for n_threads in (2, 3, 8):
+        np.testing.assert_array_equal(fwht(X, n_threads=n_threads), fwht(X))
 
 
 def test_arrays_that_do_not_fit_each_other_are_refused():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.linalg import hadamard
 
-from sketchmeans.engine import fwht
+from sketchmeans.engine import engine_name, fwht
 from sketchmeans.sketches import (
     FWHT_MIN_WIDTH,
     SKETCHES,
@@ -120,7 +120,7 @@ def test_wide_sketches_of_columns_take_the_fast_transform(dtype, monkeypatch):
         return original(self, columns, **options)
 
     monkeypatch.setattr(HadamardSketch, "apply_by_transform", watched)
-    switch = FWHT_MIN_WIDTH[np.dtype(dtype).itemsize]
+    switch = FWHT_MIN_WIDTH[engine_name()][np.dtype(dtype).itemsize]
     columns = np.ones((2048, 2), dtype)
     for width in (switch - 1, switch):
         HadamardSketch(2048, width, 0).apply(columns)

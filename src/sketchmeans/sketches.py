@@ -14,13 +14,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sketchmeans.engine.hadamard import fwht
+from sketchmeans.engine.native import engine_name
 from sketchmeans.kernels import FloatArray
 
 CHUNK = 1024
 """Rows of Ω drawn from one generator; fixed, for it decides the numbers."""
 
-FWHT_MIN_WIDTH = {4: 384, 8: 320}
-"""Width from which the fast transform beats the product with explicit rows, by bytes a number.
+FWHT_MIN_WIDTH = {"numpy": {4: 384, 8: 320}, "native": {4: 192, 8: 128}}
+"""Width from which the fast transform beats explicit rows, by engine and bytes a number.
 
 Measured with ``python -m benchmarks.hadamard_switch``; docs/benchmarks.md keeps its table.
 """
@@ -141,7 +142,7 @@ class HadamardSketch(Sketch):
 
     def apply(self, columns: FloatArray, *, n_threads: int = 1) -> FloatArray:
         """Return columnsᵀΩ: by the fast transform for wide sketches, else by explicit rows."""
-        if self.width < FWHT_MIN_WIDTH[columns.dtype.itemsize]:
+        if self.width < FWHT_MIN_WIDTH[engine_name()][columns.dtype.itemsize]:
             return super().apply(columns, n_threads=n_threads)
         return self.apply_by_transform(columns, n_threads=n_threads)
 
@@ -152,7 +153,7 @@ class HadamardSketch(Sketch):
             stop = min(start + CHUNK, self.n)
             signs = _signs(self._generator(start // CHUNK), stop - start)
             spread[self.positions(start, stop)] = columns[start:stop] * signs[:, None]
-        return fwht(spread, n_threads=n_threads)[self._columns].T.astype(np.float64)
+        return fwht(spread, n_threads=n_threads, overwrite=True)[self._columns].T.astype(np.float64)
 
 
 class GaussianSketch(Sketch):

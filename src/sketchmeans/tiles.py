@@ -20,8 +20,11 @@ from sketchmeans.engine.threads import Crew
 from sketchmeans.kernels import FloatArray, Kernel, Statistic
 from sketchmeans.points import Points
 
-WIDE = {4: 128, 8: 128}
-"""Features from which BLAS gives dot products faster than packed panels, by bytes a number."""
+WIDE = {4: 1024, 8: 2048}
+"""Features from which BLAS gives dot products faster than packed panels, by bytes a number.
+
+Measured with ``python -m benchmarks.native_switches``.
+"""
 
 DIAGONAL_ROWS = 160
 """Rows of the parts of a large tile on the diagonal; a multiple of 16."""

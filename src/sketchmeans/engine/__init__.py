@@ -24,11 +24,22 @@ squares of each tile gives ‖K‖_F²: together they cost a twentieth of a pass
 best clustering come from them. A sum of squares that is not finite also finds the NaN that a
 callable or an overflow made, and the tile where it did.
 
+**Two implementations of one tile.** ``passes.NumpyTiles`` computes a tile, then multiplies it: a
+dozen calls of NumPy and BLAS, the oracle of the tests and the fallback. The native tile (C, in
+``native/``; ``native`` here says when it runs) makes 16 rows of a tile at a time, maps them and
+multiplies them from both sides while they are in the first cache::
+
+    panels of X ──▶ statistic ──▶ map ──▶ T, 16 × 320 ──▶ T Ω[J] ──▶ W[I]
+    (packed once)   (registers)                      └──▶ Tᵀ Ω[I] ─▶ W[J]
+
+It is compiled for several levels of the processor and the best one is chosen at run time. Its
+grid is its own, and depends on n alone as well.
+
 **Threads.** ``threads.Crew`` is a pool of Python threads; NumPy, SciPy and BLAS release the lock
 of the interpreter. BLAS is held to one thread, so that its sums do not depend on the machine.
 Ctrl-C is answered between tiles.
 
-**Three passes, one result.** ``symmetric_pass`` computes tiles from data. ``panel_pass`` reads a
+**Three passes, one result.** ``tournament_pass`` takes tiles from data. ``panel_pass`` reads a
 kernel that exists as an array, row panel by row panel, in order. ``rectangular_product`` serves
 new points. ``hadamard.fwht`` is the transform for whole columns.
 """

@@ -28,7 +28,7 @@ def native_tile_rows(n: int) -> int:
 
     A native tile is one call, and takes a third of the time of a NumPy tile or less, so the
     schedule's share of its time is larger: sides are larger too, with 8 or more row blocks from
-    1024 samples on (``python -m benchmarks.native_tile --sides``).
+    1024 samples on (``python -m benchmarks.native_switches``).
     """
     for side, least in ((960, 15_360), (640, 6400), (320, 2560), (128, 1024)):
         if n >= least:

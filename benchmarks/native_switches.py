@@ -1,0 +1,79 @@
+"""The constants of native tiles: from what p BLAS gives the statistic faster, and tiles' sides.
+
+Two tables: a pass with dot products from packed panels and from BLAS, by the number of features;
+and a pass with tiles of several sides, on one thread and on two, for a few n. ::
+
+    python -m benchmarks.native_switches
+"""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import numpy as np
+
+from benchmarks.data import median_rbf, noisy_blobs
+from benchmarks.timing import Target, conclude, facts, interleaved, table
+from sketchmeans import operators, tiles
+from sketchmeans.engine import native_tile_rows
+from sketchmeans.kernels import Gaussian
+from sketchmeans.operators import DataOperator
+from sketchmeans.sketches import HadamardSketch
+
+FEATURES = (32, 64, 128, 256, 512, 1024, 2048, 4096)
+SIZES = (2000, 6000, 20_480)
+SIDES = (128, 320, 640, 960, 1280)
+NEVER = 1 << 30
+
+
+def wide(dtype: str) -> list[list[object]]:
+    """Return a row a number of features: milliseconds from panels, from BLAS, and the gain."""
+    n, rows = 2560, []
+    for p in FEATURES:
+        X = np.random.default_rng(0).normal(size=(n, p)).astype(dtype)
+        operator, sketch = DataOperator(X, Gaussian(0.5 / p)), HadamardSketch(n, 36, seed=0)
+
+        def run(least: int, operator=operator, sketch=sketch) -> None:
+            with mock.patch.object(tiles, "WIDE", {4: least, 8: least}):
+                operator.multiply(sketch)
+
+        seconds = interleaved({"panels": lambda: run(NEVER), "blas": lambda: run(1)})
+        gain = seconds["panels"] / seconds["blas"]
+        rows.append([dtype, p, 1e3 * seconds["panels"], 1e3 * seconds["blas"], f"{gain:.2f}×"])
+    return rows
+
+
+def sides(dtype: str, n: int) -> list[object]:
+    """Return a cell a side: milliseconds on one thread, on two, and their ratio."""
+    X = noisy_blobs(n, 20, dtype)
+    operator, sketch = DataOperator(X, median_rbf(X)), HadamardSketch(n, 12, seed=0)
+    cells: list[object] = [dtype, n]
+    for side in SIDES:
+        with (
+            mock.patch.object(tiles, "native_tile_rows", lambda n, side=side: side),
+            mock.patch.object(operators, "native_tile_rows", lambda n, side=side: side),
+        ):
+            seconds = interleaved(
+                {
+                    "one": lambda: operator.multiply(sketch, n_threads=1),
+                    "two": lambda: operator.multiply(sketch, n_threads=2),
+                }
+            )
+        one, two = 1e3 * seconds["one"], 1e3 * seconds["two"]
+        taken = " (taken)" if side == native_tile_rows(n) else ""
+        cells.append(f"{one:.0f}, {two:.0f}: {one / two:.2f}×{taken}")
+    return cells
+
+
+def main() -> list[Target]:
+    print(facts(), "\n")
+    rows = [row for dtype in ("float32", "float64") for row in wide(dtype)]
+    print(table(["ms a pass, n = 2560", "features", "panels", "BLAS", "gain of BLAS"], rows), "\n")
+    print(f"WIDE is {tiles.WIDE}.\n")
+    rows = [sides(dtype, n) for dtype in ("float32", "float64") for n in SIZES]
+    print(table(["ms on 1 thread, on 2: gain", "n", *(f"side {side}" for side in SIDES)], rows))
+    return conclude([])
+
+
+if __name__ == "__main__":
+    main()
