@@ -262,3 +262,16 @@ def test_an_indefinite_operator_still_has_an_exact_objective():
     K = operator.tile(slice(0, 60), slice(0, 60))
     assert certificate.objective == pytest.approx(objective(K, labels))
     assert certificate.objective_upper is None
+
+
+def test_labels_are_never_said_to_be_better_than_the_best_possible():
+    from sklearn.datasets import load_digits
+
+    from sketchmeans import KernelKMeans
+
+    X = load_digits().data[:600] / 16
+    for n_passes in (1, 2):
+        model = KernelKMeans(10, gamma="4*median", n_passes=n_passes, random_state=0).fit(X)
+        certificate = model.certificate_
+        assert certificate.optimum_lower <= certificate.objective_lower
+        assert certificate.objective_lower <= certificate.objective_upper

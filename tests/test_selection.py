@@ -105,6 +105,12 @@ def test_compare_sets_all_methods_beside_each_other():
         compare(X, 4, variants=["svd"])
 
 
+def test_a_comparison_of_perfect_clusterings_has_no_ratio_to_zero():
+    X = np.repeat([[0.0], [5.0]], 10, axis=0)
+    table = compare(X, 2, variants=["one-pass"], n_seeds=1, random_state=0, rank=2, width=2)
+    assert table["above least"] == [0.0]
+
+
 def test_local_kernels_keep_their_clusters_in_a_sketch_where_random_landmarks_lose_them():
     """The order of the table in the README, on digits: who wins where."""
     digits = load_digits()

@@ -298,6 +298,8 @@ def _certify(
         slack = 4 * approximation.eta * approximation.trace
         lower, upper = max(objective - slack, 0.0), min(objective + slack, upper)
     best = optimum_lower_bound(known, n_clusters)
+    if len(np.unique(labels)) <= n_clusters:
+        lower = max(lower, min(best, upper))  # no labels are better than the best
     gap = gap_bound(approximation, known, n_clusters) if approximation.rank else None
     probable_gap = probable_best = None
     if failure_probability is not None and size is not None and gap is not None:

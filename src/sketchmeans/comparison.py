@@ -167,7 +167,8 @@ def compare(
         rows.append(row)
     least = min(row["objective"] for row in rows)
     for row in rows:
-        row["objective"], row["above least"] = row["objective"], row["objective"] / least - 1
+        above = row["objective"] - least  # of an objective of zero there are no multiples
+        row["above least"] = above / least if least > 0 else (np.inf if above else 0.0)
     return Table(
         tuple(rows),
         caption=f"{n_clusters} clusters, rank {rank}, {width} numbers a sample, mean over "
