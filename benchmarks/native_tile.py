@@ -32,7 +32,7 @@ from sketchmeans.sketches import HadamardSketch
 N, FEATURES, WIDTH = 20_480, 20, 12
 CHUNK = 1000
 TRANSFORMS = (16, 20)
-BATCH = 64
+BATCH = 256
 
 Task = Callable[[], Any]
 
