@@ -32,7 +32,7 @@ from sketchmeans.sketches import HadamardSketch
 N, FEATURES, WIDTH = 20_480, 20, 12
 CHUNK = 1000
 TRANSFORMS = (16, 20)
-BATCH = 64
+BATCH = 256
 
 Task = Callable[[], Any]
 
@@ -129,11 +129,17 @@ def transforms(bits: int) -> dict[str, float]:
     # Zeros: a transform in place, again and again, would overflow with anything else.
     column, batch = (np.zeros(shape, np.float32) for shape in ((1 << bits, 1), (1 << 16, BATCH)))
     flat = np.random.default_rng(0).normal(size=1 << bits).astype(np.float32)
+    native = compiled()
     seconds = interleaved(
         {
-            "native": on("native", lambda: fwht(column, overwrite=True)),
+            "native": lambda: native.transform(column, 0, 1),
             "NumPy": on("numpy", lambda: fwht(column)),
             "SciPy's DCT": lambda: dct(flat),
+        },
+        calls=10,
+    )
+    seconds |= interleaved(
+        {
             "batch": on("native", lambda: fwht(batch, overwrite=True)),
             "batch, two threads": on("native", lambda: fwht(batch, n_threads=2, overwrite=True)),
         }

@@ -26,7 +26,7 @@ WIDE = {4: 1024, 8: 2048}
 Measured with ``python -m benchmarks.native_switches``.
 """
 
-DIAGONAL_ROWS = 160
+DIAGONAL_ROWS = 320
 """Rows of the parts of a large tile on the diagonal; a multiple of 16."""
 
 CROSS_ROWS, CROSS_COLUMNS = 256, 1024

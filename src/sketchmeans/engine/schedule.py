@@ -30,7 +30,7 @@ def native_tile_rows(n: int) -> int:
     schedule's share of its time is larger: sides are larger too, with 8 or more row blocks from
     1024 samples on (``python -m benchmarks.native_switches``).
     """
-    for side, least in ((960, 15_360), (640, 6400), (320, 2560), (128, 1024)):
+    for side, least in ((1280, 40_960), (960, 15_360), (640, 6400), (320, 2560), (128, 1024)):
         if n >= least:
             return side
     return 64
