@@ -1,4 +1,4 @@
-"""The parts of one tile, thin products whole and in slabs, and the side of a tile by threads.
+"""The parts of one NumPy tile, thin products whole and in slabs, and the side of a tile by threads.
 
 Three tables: nanoseconds an entry of the parts of a tile on one thread; the two thin products of
 a tile by ``T @ right`` and by ``thin_product``, for several widths; and a pass with tiles of
@@ -9,13 +9,15 @@ several sides, on one thread and on two, for a few n. ::
 
 from __future__ import annotations
 
+import os
 from unittest import mock
 
 import numpy as np
 
 from benchmarks.data import median_rbf, noisy_blobs
 from benchmarks.timing import Target, conclude, facts, interleaved, table
-from sketchmeans.engine import Crew, grid, passes, tile_rows
+from sketchmeans.engine import Crew, passes, tile_rows
+from sketchmeans.engine.native import VARIABLE
 from sketchmeans.operators import DataOperator
 from sketchmeans.sketches import HadamardSketch
 
@@ -68,7 +70,7 @@ def thin(operator: DataOperator, side: int, width: int) -> tuple[float, float]:
 def pass_of_side(operator: DataOperator, side: int) -> tuple[float, float]:
     """Return the seconds of a pass with tiles of this side, on one thread and on two."""
     sketch = HadamardSketch(operator.shape[0], WIDTH, seed=0)
-    with mock.patch.object(passes, "grid", lambda n: grid(n, side)):
+    with mock.patch.object(passes, "tile_rows", lambda n: side):
         seconds = interleaved(
             {
                 "one": lambda: operator.multiply(sketch, n_threads=1),
@@ -89,6 +91,7 @@ def scaling(operator: DataOperator) -> list[str]:
 
 
 def main() -> list[Target]:
+    os.environ[VARIABLE] = "numpy"  # these are the parts of a NumPy tile
     print(facts(), "\n")
     operators = {dtype: operator_of(SIZES[-1], dtype) for dtype in PRECISIONS}
     cases = [(dtype, side) for dtype in PRECISIONS for side in (256, 512)]
