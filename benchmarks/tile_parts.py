@@ -70,7 +70,7 @@ def thin(operator: DataOperator, side: int, width: int) -> tuple[float, float]:
 def pass_of_side(operator: DataOperator, side: int) -> tuple[float, float]:
     """Return the seconds of a pass with tiles of this side, on one thread and on two."""
     sketch = HadamardSketch(operator.shape[0], WIDTH, seed=0)
-    with mock.patch.object(passes, "tile_rows", lambda n: side):
+    with mock.patch.object(passes, "tile_rows", return_value=side):
         seconds = interleaved(
             {
                 "one": lambda: operator.multiply(sketch, n_threads=1),
