@@ -21,6 +21,7 @@ from sketchmeans.cli import COMMANDS, cli
 from sketchmeans.cli import options as shared
 from sketchmeans.datasets import make_rings
 from test_io import KINDS, write_numbers
+from test_model_files import apply, put_together, take_apart
 
 WRITTEN = [name for name in COMMANDS if name != "reproduce"]
 
@@ -225,7 +226,7 @@ def test_options_reach_the_estimator(rings, tmp_path):
         ),
         (["cluster", "rings.csv", "-k", "2", "-o", "labels.xlsx"], 1, "must end in .csv, .tsv"),
         (["cluster", "rings.csv", "-k", "2", "-o", "no/labels.csv"], 1, "folder no does not exist"),
-        (["info", "rings.csv"], 1, "rings.csv cannot be read: it begins with"),
+        (["info", "rings.csv"], 1, "rings.csv cannot be loaded: it begins with"),
         (["info", "nowhere.skm"], 1, "nowhere.skm"),
         (["predict", "rings.csv", "rings.csv"], 1, "rings.csv cannot be loaded"),
     ],
@@ -355,6 +356,30 @@ def test_info_tells_what_is_in_a_model(rings, tmp_path):
     found = json.loads(run("info", path, "--json").stdout)
     assert found["bytes"] == path.stat().st_size
     assert found["arrays"]["labels_"] == [[300], "<i4"]
+
+
+def test_text_in_a_model_cannot_act_on_the_terminal(rings, tmp_path):
+    path = tmp_path / "model.skm"
+    run("cluster", rings, "-k", 2, "--columns", "x,y", "--save", path)
+    good = path.read_bytes()
+    escape = "\x1b]0;title\x07\x1b[2J"
+    places = (
+        "written_by",
+        "certificate_.reason",
+        f"stats_.{escape}",
+        "stats_.engine",
+        "n_features_in_",
+    )
+    for place in places:
+        for text in (escape, "\x9b2J", "y" * 900_000):
+            header, parts = take_apart(good)
+            apply(header, {place: text})
+            path.write_bytes(put_together(header, parts))
+            for arguments in (["info", path], ["info", path, "--json"], ["predict", path, rings]):
+                shown = run(*arguments, code=1)
+                assert shown.stderr.startswith(f"Error: {path} cannot be loaded: ")
+                assert len(shown.output) < 1500
+                assert shown.output.rstrip("\n").isprintable()
 
 
 def test_demo_writes_files_to_try_and_keeps_those_that_exist(tmp_path):
