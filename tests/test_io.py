@@ -190,6 +190,7 @@ def test_the_fast_reader_is_used_and_agrees_with_the_plain_one(tmp_path, monkeyp
         ("0,1\n3,4\n", None, 1, ("0", "1")),  # pandas writes such a header for a frame of numbers
         ("0,1\n3,4\n", False, 2, ("column 1", "column 2")),
         ("NA,2\n3,4\n", None, 2, ("column 1", "column 2")),
+        ("2019_1,2019_2\n3,4\n", None, 1, ("2019_1", "2019_2")),  # Python reads 20191 and 20192
     ],
 )
 def test_a_header_is_recognised_or_told(text, header, rows, names, tmp_path):
@@ -285,6 +286,8 @@ def test_libsvm_counts_from_one_unless_zero_is_used(tmp_path):
     path.write_text("1 0:5 1:6 2:1 # a comment\n\n1 0:7 1:8 2:1\n")
     np.testing.assert_array_equal(read_table(path).X, [[5, 6, 1], [7, 8, 1]])
     assert read_table(path).labels is None
+    path.write_text("1 1:5 2:1\n" * 1500 + "2 1:6 2:1\n" * 5)  # sorted by their labels
+    assert np.bincount(read_table(path).labels).tolist() == [0, 1500, 5]
 
 
 def test_types_of_columns_become_numbers(tmp_path):
@@ -324,6 +327,40 @@ def test_labels_and_names_of_an_archive_are_read(tmp_path):
     np.testing.assert_array_equal(table.X, X[:, 1:3])
 
 
+def test_names_of_an_archive_may_be_bytes(tmp_path):
+    np.savez(tmp_path / "data.npz", X=X, names=np.array([name.encode() for name in "aöcd"]))
+    assert read_table(tmp_path / "data.npz").names == ("a", "ö", "c", "d")
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_ids_of_arrays_keep_all_their_digits(order, tmp_path):
+    wanted = [2**53 + 1, 2**63 - 1, -7]
+    table = np.column_stack([wanted, [1, 2, 3]]).astype(f"{order}i8")
+    np.save(tmp_path / "data.npy", table)
+    np.savez(tmp_path / "data.npz", X=table)
+    for name in ("data.npy", "data.npz"):
+        found = read_table(tmp_path / name, id_column="1")
+        assert found.ids.tolist() == wanted
+        assert found.ids.dtype.isnative
+        np.testing.assert_array_equal(found.X, [[1.0], [2.0], [3.0]])
+
+
+def test_a_column_of_floats_is_whole_only_where_floats_tell_whole_numbers_apart(tmp_path):
+    for values, wanted in (
+        ([1.0, 2.0], [1, 2]),
+        ([1.0, 1e300], [1.0, 1e300]),
+        ([1.0, 2.0**53], [1.0, 2.0**53]),
+        ([1.0, np.inf], [1.0, np.inf]),
+        ([1.0, 0.5], [1.0, 0.5]),
+    ):
+        np.save(tmp_path / "data.npy", np.column_stack([values, [3.0, 4.0]]))
+        found = read_table(tmp_path / "data.npy", id_column="1").ids.tolist()
+        assert found == wanted
+        assert [type(value) for value in found] == [type(value) for value in wanted]
+    (tmp_path / "data.libsvm").write_text("1e300 1:1\n1 1:2\n")
+    assert read_table(tmp_path / "data.libsvm").labels.tolist() == [1e300, 1.0]
+
+
 @pytest.mark.parametrize("kind", ["csv", "parquet", "feather", "npy"])
 def test_standard_input_is_recognised_by_its_first_bytes(kind, tmp_path, monkeypatch):
     content = write_numbers(tmp_path / f"data.{kind}", X).read_bytes()
@@ -340,6 +377,7 @@ BAD_TABLES = {
         r"--label-column id; to leave it out, choose columns: --columns a\.",
     ),
     "decimal comma": ("a;b\n1,5;2\n", {}, r"column 'a' holds '1,5' in row 1"),
+    "underscore": ("a,b\n1,2\n1_0,3\n", {}, r"column 'a' holds '1_0' in row 2"),
     "ragged": ("a,b\n1,2\n3\n", {}, r"row 2 has 1 fields where 2 are expected.*line 3"),
     "infinite": ("a,b\n1,2\n3,inf\n", {}, r"column 'b' holds an infinite value in row 2"),
     "no rows": ("a,b\n", {}, r"holds no rows"),

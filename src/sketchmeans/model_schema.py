@@ -159,7 +159,7 @@ def _is_short_text(value: Any) -> bool:
 
 
 def _check_scalar(name: str, value: Any) -> None:
-    """Refuse what is not null, true, false, a finite number or a short text, or has no such name."""
+    """Refuse what is not null, true, false, a finite number or a short text, under a short name."""
     if not _is_short_text(name):
         raise ModelFileError(f"{name!r:.80} is no name of a value.")
     if _is_short_text(value):

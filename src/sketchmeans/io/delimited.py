@@ -151,7 +151,7 @@ class DelimitedSource(Source):
                 picked = [row[index] for index in features]
                 try:
                     # A row is converted whole before any of it is kept.
-                    numbers.extend([float(field) for field in picked])
+                    numbers.extend([_number(field) for field in picked])
                 except ValueError:
                     self._append_checked(picked, features, count, numbers, troubles)
         except csv.Error as error:
@@ -177,7 +177,7 @@ class DelimitedSource(Source):
         """Append a row that holds more than numbers: missing values, or trouble."""
         for index, field in zip(features, picked, strict=True):
             try:
-                numbers.append(np.nan if field.strip() in MISSING else float(field))
+                numbers.append(np.nan if field.strip() in MISSING else _number(field))
             except ValueError:
                 numbers.append(np.nan)
                 if index in troubles:
@@ -227,7 +227,14 @@ def _looks_like_header(fields: Sequence[str]) -> bool:
         if field.strip() in MISSING:
             continue
         try:
-            float(field)
+            _number(field)
         except ValueError:
             return True
     return False
+
+
+def _number(text: str) -> float:
+    """Return a number. Python reads 2019_1 as 20191; in a table it is a name."""
+    if "_" in text:
+        raise ValueError(f"{text!r} is no number")
+    return float(text)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans.io.opening import DataError, DataFile
-from sketchmeans.io.source import Source, unnamed
+from sketchmeans.io.source import Source, unnamed, whole_numbers
 
 MOST_FEATURES = 1_000_000
 """Columns that any file may have; beyond, there must be a stored number for every ten. Vectors of
@@ -46,7 +46,7 @@ class LibsvmSource(Source):
         if counts_from_one:
             X = sparse.csr_matrix((X.data, X.indices - 1, X.indptr), shape=(len(y), width - 1))
         self._X = _smaller(X)
-        self._labels = y.astype(np.int64) if (y == np.rint(y)).all() else y
+        self._labels = whole_numbers(y)
         self.names = unnamed(self._X.shape[1])
 
     def _describe(self, error: Exception) -> str:
@@ -88,17 +88,14 @@ class LibsvmSource(Source):
     def read(self, features: Sequence[int], kept: Sequence[int]) -> tuple[Any, list[Any]]:
         """Return columns by their number."""
         X = self._X
-        others = [_column(X, index) for index in kept]
+        columns = (X[:, [i]].toarray()[:, 0] if sparse.issparse(X) else X[:, i] for i in kept)
+        others = [whole_numbers(column) for column in columns]
         self._X = None
         return (X if list(features) == list(range(X.shape[1])) else X[:, list(features)]), others
 
     def own_labels(self) -> Any:
         """Return the labels, unless they are all the same: then they say nothing."""
-        return None if len(np.unique(self._labels[:1000])) < 2 else self._labels
-
-
-def _column(X: Any, index: int) -> Any:
-    return X[:, [index]].toarray()[:, 0] if sparse.issparse(X) else X[:, index].copy()
+        return None if len(np.unique(self._labels)) < 2 else self._labels
 
 
 def _smaller(X: Any) -> Any:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from sketchmeans.io.opening import DataError, DataFile
 
 SHOWN = 8
@@ -63,6 +65,17 @@ class Source(ABC):
     def own_labels(self) -> Any:
         """Return the labels that the format has a place for, or None."""
         return None
+
+
+def whole_numbers(column: Any) -> Any:
+    """Return a copy of a column of ids or labels, as whole numbers where all of it is.
+
+    Beyond 2⁵³ a float does not say which whole number it stands for, and stays a float.
+    """
+    if column.dtype.kind == "f":
+        is_whole = (np.abs(column) < 2**53).all() and (column == np.rint(column)).all()
+        return column.astype(np.int64 if is_whole else column.dtype.newbyteorder("="))
+    return column.astype(np.int64 if column.dtype.kind == "b" else column.dtype.newbyteorder("="))
 
 
 def unnamed(count: int) -> list[str]:
