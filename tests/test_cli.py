@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -291,6 +292,31 @@ def test_predict_refuses_other_columns(rings, tmp_path):
     save(KernelEmbedding(3, random_state=0).fit(X), tmp_path / "embedding.skm")
     shown = run("predict", tmp_path / "embedding.skm", rings, code=1)
     assert "holds a KernelEmbedding, which has no clusters" in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        (
+            "x,y\n1,2\n3,\n",
+            [],
+            "'y' has no value in row 2. Leave such rows out with --drop-missing",
+        ),
+        ("x,y\n1,\n", ["--drop-missing"], "every row has a missing value"),
+        ("x,y\n1,two\n", [], "'y' holds 'two' in row 1.*--columns which 2 columns to take"),
+        ("x,y\n1,inf\n", [], "'y' holds an infinite value in row 1. Mend it.\n"),
+        ("1,2,3\n", [], "3 feature columns, and the model was fitted to 2"),
+        ("x,y\n1,2\n", ["--columns", "x,x"], "'x' is asked for twice"),
+    ],
+)
+def test_messages_of_predict_name_options_of_predict(text, options, message, rings, tmp_path):
+    model, new = tmp_path / "model.skm", tmp_path / "new.csv"
+    run("cluster", rings, "-k", 2, "--columns", "x,y", "--save", model)
+    new.write_text(text)
+    shown = run("predict", model, new, *options, code=1).stderr
+    assert re.search(message, shown), shown
+    known = {name for option in cli.get_command(None, "predict").params for name in option.opts}
+    assert set(re.findall(r"--[a-z-]+", shown)) <= known
 
 
 def test_predict_widens_a_libsvm_file_whose_last_columns_are_empty(tmp_path):

@@ -201,22 +201,30 @@ def test_a_header_is_recognised_or_told(text, header, rows, names, tmp_path):
 
 def test_the_index_that_pandas_writes_is_not_taken_for_a_feature(tmp_path):
     frame().to_csv(tmp_path / "data.csv")
-    with pytest.raises(ValueError, match=r"first column has no name.*--id-column 'column 1'"):
+    with pytest.raises(ValueError, match=r"column 1 has no name.*--id-column 'column 1'"):
         read_table(tmp_path / "data.csv")
     table = read_table(tmp_path / "data.csv", id_column="column 1")
     assert list(table.ids[:3]) == ["0", "1", "2"]
+    np.testing.assert_array_equal(table.X, X)
+    shuffled = frame().set_index(np.arange(1, 61) ** 2)
+    shuffled.to_parquet(tmp_path / "data.parquet")
+    message = r"column 5 has no name.*--id-column __index_level_0__, or choose .*--columns a,b,c,d"
+    with pytest.raises(ValueError, match=message):
+        read_table(tmp_path / "data.parquet")
+    table = read_table(tmp_path / "data.parquet", id_column="__index_level_0__")
+    assert table.ids[:3].tolist() == [1, 4, 9]
     np.testing.assert_array_equal(table.X, X)
 
 
 def test_a_column_that_counts_the_rows_is_warned_of(tmp_path):
     data = frame()
-    data.insert(0, "number", range(1, 61))
+    data.insert(0, "row number", range(1, 61))
     data.to_csv(tmp_path / "data.csv", index=False)
-    with pytest.warns(UserWarning, match="'number' counts the rows.*--id-column number"):
+    with pytest.warns(UserWarning, match="'row number' counts the rows.*--id-column 'row number'"):
         read_table(tmp_path / "data.csv")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        read_table(tmp_path / "data.csv", id_column="number")
+        read_table(tmp_path / "data.csv", id_column="row number")
 
 
 def test_missing_values_are_refused_dropped_or_filled_in(tmp_path):
@@ -288,6 +296,47 @@ def test_libsvm_counts_from_one_unless_zero_is_used(tmp_path):
     assert read_table(path).labels is None
     path.write_text("1 1:5 2:1\n" * 1500 + "2 1:6 2:1\n" * 5)  # sorted by their labels
     assert np.bincount(read_table(path).labels).tolist() == [0, 1500, 5]
+
+
+def test_libsvm_counts_from_where_it_is_told(tmp_path):
+    path = tmp_path / "data.libsvm"
+    path.write_text("1 1:5 2:6\n2 1:7 2:8\n")
+    np.testing.assert_array_equal(read_table(path, libsvm_base=0).X, [[0, 5, 6], [0, 7, 8]])
+    np.testing.assert_array_equal(read_table(path, libsvm_base=1).X, [[5, 6], [7, 8]])
+    with pytest.warns(UserWarning, match=r"indices of .* run from 1 to 2, where the model has 3 "):
+        np.testing.assert_array_equal(read_table(path, n_features=3).X, [[5, 6, 0], [7, 8, 0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_table(path, n_features=3, libsvm_base=1)
+    path.write_text("1 0:5\n")
+    with pytest.raises(ValueError, match="has the index 0, but --libsvm-base 1 was said"):
+        read_table(path, libsvm_base=1)
+
+
+@pytest.mark.parametrize("options", [{"columns": "1,3"}, {"id_column": "2"}])
+def test_chosen_columns_of_libsvm_are_never_widened(options, tmp_path):
+    (tmp_path / "data.libsvm").write_text("1 1:5 2:6 3:7\n2 1:7 2:8 3:9\n")
+    with pytest.raises(ValueError, match="2 feature columns, and the model was fitted to 3"):
+        read_table(tmp_path / "data.libsvm", n_features=3, **options)
+
+
+def test_a_name_that_begins_with_a_space_can_be_chosen(tmp_path):
+    frame().rename(columns={"b": " b"}).to_parquet(tmp_path / "data.parquet")
+    table = read_table(tmp_path / "data.parquet", columns="a, b, c")
+    assert table.names == ("a", " b", "c")
+
+
+def test_odd_names_in_messages_are_escaped_cut_and_given_by_number(tmp_path):
+    odd = {"a": "\x1b[2J", "b": "x" * 100_000}
+    data = full_frame()[["id", *NAMES]].rename(columns=odd)
+    data.to_parquet(tmp_path / "data.parquet")
+    for options in ({}, {"columns": "e"}, {"expected": ["y" * 100_000], "n_features": 1}):
+        with pytest.raises(ValueError) as caught:
+            read_table(tmp_path / "data.parquet", **options)
+        assert str(caught.value).isprintable()
+        assert len(str(caught.value)) < 600
+    with pytest.raises(ValueError, match=r"--columns 2-5\."):
+        read_table(tmp_path / "data.parquet")
 
 
 def test_types_of_columns_become_numbers(tmp_path):
@@ -393,6 +442,12 @@ BAD_TABLES = {
     "beyond": ("a,b\n1,2\n", {"columns": "1-3"}, r"--columns 1-3 goes beyond the 2 columns"),
     "twice": ("a,b\n1,2\n", {"columns": "a,1"}, r"column 'a' is asked for twice"),
     "id as feature": ("a,b\n1,2\n", {"columns": "a", "id_column": "a"}, r"'a' is asked for twice"),
+    "id as label": (
+        "a,b\n1,2\n",
+        {"id_column": "a", "label_column": "a"},
+        r"'a' is asked for twice",
+    ),
+    "base": ("a,b\n1,2\n", {"libsvm_base": 0}, r"--libsvm-base is for LIBSVM, not for csv"),
     "nothing left": ("a\n1\n", {"id_column": "a"}, r"no column left to cluster by"),
     "both": ("a\n1\n", {"drop_missing": True, "impute": "mean"}, r"exclude each other"),
     "a number is no name": (

@@ -90,6 +90,12 @@ reading_options = together(
     click.option(
         "--format", type=click.Choice(FORMATS), help="Format of DATA; by its extension if left out."
     ),
+    click.option(
+        "--libsvm-base",
+        type=click.IntRange(0, 1),
+        metavar="0|1",
+        help="First index of a LIBSVM file; 1 if left out, or 0 if 0 is there.",
+    ),
 )
 
 training_options = together(

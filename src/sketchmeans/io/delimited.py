@@ -52,7 +52,7 @@ class DelimitedSource(Source):
             self.names = [
                 field.strip() or spare for field, spare in zip(first, generated, strict=True)
             ]
-            self.nameless = not first[0].strip() and len(first) > 1
+            self.nameless = [0] if not first[0].strip() and len(first) > 1 else []
         else:
             self.names = generated
         check_names(file, self.names)
@@ -160,9 +160,7 @@ class DelimitedSource(Source):
                 f"{self.file.format.upper()} file? Say --format otherwise."
             ) from error
         if troubles:
-            refuse_text(
-                self.file, self.names, features, [troubles[index] for index in sorted(troubles)]
-            )
+            refuse_text(self, features, [troubles[index] for index in sorted(troubles)])
         X = np.frombuffer(numbers, np.float64) if numbers else np.empty(0)
         return X.reshape(count, len(features)), [np.array(text, object) for text in texts]
 

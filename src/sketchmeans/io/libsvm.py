@@ -19,6 +19,7 @@ that many numbers are made later on, whatever the file holds."""
 class LibsvmSource(Source):
     """Lines of ``label index:value …``; indices begin at 1, or at 0 if 0 is there.
 
+    ``base`` says where they begin instead: a file that counts from 0 may have no value there.
     The result is sparse only where that is smaller, so that dense data give the same bits as in
     any other format.
     """
@@ -26,7 +27,7 @@ class LibsvmSource(Source):
     labels_name = "label"
     may_widen = True
 
-    def __init__(self, file: DataFile) -> None:
+    def __init__(self, file: DataFile, base: int | None = None) -> None:
         super().__init__(file)
         from sklearn.datasets import load_svmlight_file
 
@@ -42,8 +43,11 @@ class LibsvmSource(Source):
                 f"{file.name}: the largest index is {width - 1:,}, but there are only {X.nnz:,} "
                 "values: it is damaged, or its features need new numbers."
             )
-        counts_from_one = X.nnz == 0 or not (X.indices == 0).any()
-        if counts_from_one:
+        has_zero = X.nnz > 0 and bool((X.indices == 0).any())
+        if base == 1 and has_zero:
+            raise DataError(f"{file.name} has the index 0, but --libsvm-base 1 was said.")
+        self.base_is_guessed = base is None and not has_zero
+        if base == 1 or self.base_is_guessed:
             X = sparse.csr_matrix((X.data, X.indices - 1, X.indptr), shape=(len(y), width - 1))
         self._X = _smaller(X)
         self._labels = whole_numbers(y)
