@@ -10,6 +10,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import click
 import numpy as np
 import pandas as pd
 import pytest
@@ -209,6 +210,17 @@ def test_options_reach_the_estimator(rings, tmp_path):
             "no finite number, and not 'm",
         ),
         (["cluster", "rings.csv", "-k", "2", "-o", "-", "--json"], 2, "Choose one of them"),
+        (
+            ["cluster", "rings.csv", "-k", "2", "--report", "-"],
+            2,
+            "--report - would be standard output. Name a file.",
+        ),
+        (["cluster", "rings.csv", "-k", "2", "--save", "-"], 2, "--save - would be standard out"),
+        (
+            ["cluster", "rings.csv", "-k", "2", "-o", "a.csv", "--save", "./a.csv"],
+            2,
+            "--output and --save are the same file, ./a.csv. Name two files.",
+        ),
         (["choose", "rings.csv", "-k", "1-4"], 2, "must hold numbers from 2 to 1000"),
         (["choose", "rings.csv", "-k", "some"], 2, "is no range such as 2-10"),
         (["cluster", "nowhere.csv", "-k", "2"], 1, "there is no file nowhere.csv"),
@@ -255,6 +267,45 @@ def test_an_existing_file_is_refused_before_the_work_and_kept(option, rings, mon
     monkeypatch.setattr(KernelKMeans, "fit", fit)
     run(*arguments, "--force")
     assert path.read_bytes()[:8] != b"precious"
+
+
+@pytest.mark.parametrize("option", ["-o", "--report", "--save"])
+def test_a_pipe_is_not_replaced_even_by_force(option, rings, monkeypatch):
+    pipe = rings.parent / "pipe.csv"
+    os.mkfifo(pipe)
+    monkeypatch.setattr(KernelKMeans, "fit", lambda *args: pytest.fail("work began"))
+    shown = run("cluster", rings, "-k", 2, "--columns", "x,y", option, pipe, "--force", code=1)
+    assert "pipe.csv is a device or a pipe" in shown.stderr
+    assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize("option", ["-o", "--report", "--save"])
+def test_a_link_stays_and_leads_to_the_new_file(option, rings):
+    folder = rings.parent / "elsewhere"
+    folder.mkdir()
+    (folder / "real.csv").write_text("precious")
+    link = rings.parent / "link.csv"
+    link.symlink_to(folder / "real.csv")
+    arguments = ["cluster", rings, "-k", 2, "--columns", "x,y", option, link]
+    assert "link.csv exists already. Say --force" in run(*arguments, code=1).stderr
+    run(*arguments, "--force")
+    assert link.is_symlink()
+    assert (folder / "real.csv").read_bytes()[:8] != b"precious"
+    assert [path.name for path in folder.iterdir()] == ["real.csv"]
+
+
+@pytest.mark.parametrize("option", ["-o", "--report", "--save"])
+def test_a_file_that_came_during_the_work_is_kept(option, rings, monkeypatch):
+    path, fit = rings.parent / "late.csv", KernelKMeans.fit
+
+    def slow(*args):
+        path.write_text("precious")
+        return fit(*args)
+
+    monkeypatch.setattr(KernelKMeans, "fit", slow)
+    shown = run("cluster", rings, "-k", 2, "--columns", "x,y", option, path, code=1)
+    assert "late.csv exists already. Say --force to overwrite it" in shown.stderr
+    assert path.read_text() == "precious"
 
 
 def test_predict_gives_the_labels_of_the_model(rings, tmp_path):
@@ -518,6 +569,36 @@ def test_progress_is_shown_on_a_terminal_only(tmp_path):
     assert out.startswith("8,000 rows")
     assert on_a_terminal(f"sketchmeans {options} --quiet --json", tmp_path)[1] == ""
     assert shell.run(f"sketchmeans {options}", tmp_path).stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("compare data.npy -k 3 --methods one-pass;rpcholesky --seeds 2", "one-pass rpcholesky"),
+        ("predict model.skm data.npy", "predict rows/s"),
+    ],
+    ids=["compare", "predict"],
+)
+def test_progress_of_other_commands_is_shown_on_a_terminal_only(options, words, tmp_path):
+    np.save(tmp_path / "data.npy", np.random.default_rng(0).normal(size=(400, 3)))
+    run("cluster", tmp_path / "data.npy", "-k", 3, "--save", tmp_path / "model.skm")
+    command = f"sketchmeans {options}".replace(";", "\\;")
+    out, err = on_a_terminal(command, tmp_path)
+    for word in [*words.split(), "100%"]:
+        assert word in err, word
+    quiet = on_a_terminal(f"{command} --quiet", tmp_path)
+    assert quiet[1] == ""
+    piped = shell.run(command, tmp_path)
+    assert piped.stderr == ""
+    if options.startswith("predict"):  # the table of compare holds seconds
+        assert out == quiet[0] == piped.stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_has_a_help_text(name):
+    for option in cli.get_command(None, name).params:
+        if isinstance(option, click.Option) and option.name != "seed":
+            assert option.help, option.name
 
 
 def test_warnings_are_one_line_and_quiet_silences_them(tmp_path):

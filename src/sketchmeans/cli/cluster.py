@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -39,7 +40,13 @@ if TYPE_CHECKING:
 @DATA
 @click.option("-k", "--clusters", type=int, required=True, help="Clusters to find.")
 @kernel_options
-@click.option("--method", type=click.Choice(METHODS), default="one-pass", show_default=True)
+@click.option(
+    "--method",
+    type=click.Choice(METHODS),
+    default="one-pass",
+    show_default=True,
+    help="How the kernel is approximated; compare tries them all.",
+)
 @click.option(
     "--rank",
     type=number_or("auto"),
@@ -101,9 +108,10 @@ def command(
 
     if output == "-" and as_json:
         raise click.UsageError("-o - and --json both write to standard output. Choose one of them.")
-    for path, labels in ((output, True), (report, False), (model_path, False)):
-        if path is not None:
-            check_output(path, force=force, labels=labels)
+    outputs = given(output=output, report=report, save=model_path)
+    _refuse_shared(outputs)
+    for option, path in outputs.items():
+        check_output(path, force=force, labels=option == "output")
     table = read(data, quiet=quiet, **reading)
 
     from sketchmeans.cluster import KernelKMeans
@@ -126,12 +134,14 @@ def command(
         ),
     ).fit(table.X)
     model.set_params(verbose=0)
-    if output is not None:
-        write_labels(output, table, model.labels_)
-    if report is not None:
-        _report(data, model, table, report, force)
-    if model_path is not None:
-        _save(model, table, model_path, force)
+    for option, path in outputs.items():
+        check_output(path, force=force, labels=option == "output")  # it may have come meanwhile
+        if option == "output":
+            write_labels(path, table, model.labels_)
+        elif option == "report":
+            _report(data, model, table, path)
+        else:
+            _save(model, table, path)
     result = _result(data, model, table)
     result |= given(labels_file=output, model_file=model_path, report_file=report)
     if as_json:
@@ -140,7 +150,21 @@ def command(
         click.echo(_summary(result, model, verbose), err=output == "-")
 
 
-def _save(model: Any, table: TableData, path: str, force: bool) -> None:
+def _refuse_shared(outputs: dict[str, str]) -> None:
+    """Refuse two outputs of one name, and reports and models on standard output."""
+    seen: dict[str, str] = {}
+    for option, path in outputs.items():
+        if path == "-" and option != "output":
+            raise click.UsageError(f"--{option} - would be standard output. Name a file.")
+        place = os.path.realpath(path)
+        if place in seen:
+            raise click.UsageError(
+                f"--{seen[place]} and --{option} are the same file, {path}. Name two files."
+            )
+        seen[place] = option
+
+
+def _save(model: Any, table: TableData, path: str) -> None:
     """Write the model, with what ``predict`` must know of the columns."""
     import numpy as np
 
@@ -150,7 +174,7 @@ def _save(model: Any, table: TableData, path: str, force: bool) -> None:
         model.feature_names_in_ = np.array(table.names, object)
     if table.scale is not None:
         model.standard_center_, model.standard_scale_ = table.center, table.scale
-    save(model, path, overwrite=force)
+    save(model, path, overwrite=True)
 
 
 def _result(data: str, model: Any, table: TableData) -> dict[str, Any]:
@@ -238,7 +262,7 @@ def _summary(result: dict[str, Any], model: Any, verbose: bool) -> str:
     return "\n\n".join([*parts, *(["\n".join(written)] if written else [])])
 
 
-def _report(data: str, model: Any, table: TableData, path: str, force: bool) -> None:
+def _report(data: str, model: Any, table: TableData, path: str) -> None:
     """Write the report; rows without ids go by their number in the file."""
     from sketchmeans.report import write_report
 
@@ -251,5 +275,5 @@ def _report(data: str, model: Any, table: TableData, path: str, force: bool) -> 
         ids=(table.rows if table.ids is None else table.ids).tolist(),
         truth=table.labels,
         source="standard input" if data == "-" else data,
-        overwrite=force,
+        overwrite=True,
     )

@@ -7,7 +7,8 @@ import math
 import shlex
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -110,7 +111,13 @@ training_options = together(
 )
 
 kernel_options = together(
-    click.option("--kernel", type=click.Choice(KERNELS), default="rbf", show_default=True),
+    click.option(
+        "--kernel",
+        type=click.Choice(KERNELS),
+        default="rbf",
+        show_default=True,
+        help="How alike two rows are; precomputed: DATA is the kernel matrix.",
+    ),
     click.option(
         "--gamma",
         type=number_or(free=True),
@@ -165,6 +172,21 @@ def given(**options: Any) -> dict[str, Any]:
 def verbosity(quiet: bool, verbose: bool) -> int:
     """Return ``verbose`` for the estimators: progress on a terminal, or where it was asked for."""
     return int(verbose or (sys.stderr.isatty() and not quiet))
+
+
+@contextmanager
+def stages(quiet: bool) -> Iterator[Callable[..., None]]:
+    """Yield what draws the stages of a command on a terminal, and does nothing elsewhere."""
+    from sketchmeans.progress import Bar
+
+    if quiet or not sys.stderr.isatty():
+        yield lambda *stage: None
+        return
+    bar = Bar(sys.stderr)
+    try:
+        yield bar.show
+    finally:
+        bar.close()
 
 
 def note(text: str) -> None:
