@@ -184,6 +184,8 @@ def _result(data: str, model: Any, table: TableData) -> dict[str, Any]:
     import numpy as np
 
     import sketchmeans
+    from sketchmeans.comparison import accuracy
+    from sketchmeans.report.content import agreement
 
     sizes = np.bincount(model.labels_, minlength=model.n_clusters)
     result: dict[str, Any] = {
@@ -206,23 +208,14 @@ def _result(data: str, model: Any, table: TableData) -> dict[str, Any]:
         "stats": model.stats_,
     }
     if table.labels is not None:
-        result["agreement"] = {"with": table.label_name} | _agreement(table.labels, model.labels_)
+        found = agreement(table.labels, model.labels_, model.n_clusters)
+        result["agreement"] = {
+            "with": table.label_name,
+            "accuracy": accuracy(found.codes, model.labels_),
+            "NMI": found.nmi,
+            "ARI": found.ari,
+        }
     return result
-
-
-def _agreement(truth: Any, labels: Any) -> dict[str, float]:
-    """Return how well labels agree with true classes, which may be of any type."""
-    import numpy as np
-    from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
-
-    from sketchmeans.comparison import accuracy
-
-    classes = np.unique(truth, return_inverse=True)[1]
-    return {
-        "accuracy": accuracy(classes, labels),
-        "NMI": float(normalized_mutual_info_score(classes, labels)),
-        "ARI": float(adjusted_rand_score(classes, labels)),
-    }
 
 
 def _summary(result: dict[str, Any], model: Any, verbose: bool) -> str:
@@ -264,7 +257,7 @@ def _summary(result: dict[str, Any], model: Any, verbose: bool) -> str:
 
 def _report(data: str, model: Any, table: TableData, path: str) -> None:
     """Write the report; rows without ids go by their number in the file."""
-    from sketchmeans.report import write_report
+    from sketchmeans.report import Preparation, write_report
 
     write_report(
         path,
@@ -275,5 +268,6 @@ def _report(data: str, model: Any, table: TableData, path: str) -> None:
         ids=(table.rows if table.ids is None else table.ids).tolist(),
         truth=table.labels,
         source="standard input" if data == "-" else data,
+        preparation=Preparation(table.center, table.scale, table.n_dropped, table.n_imputed),
         overwrite=True,
     )
