@@ -93,16 +93,16 @@ def test_a_newcomer_is_led_from_error_to_report(tmp_path):
     assert shown.stderr.endswith("\nError: Missing option '-k' / '--clusters'.\n")
     shown = step("sketchmeans cluster plants.csv -k 3", 1)
     assert shown.stderr == (
-        "Error: plants.csv: column 'plant' holds 'plant-0' in row 1, which is no number (and so do "
-        "89 more rows). The same goes for 'garden'. If it names the rows, say --id-column plant; "
+        "Error: plants.csv: column 'plant' holds 'plant-0' in row 1, which is no number (89 more "
+        "rows with text). The same goes for 'garden'. If it names the rows, say --id-column plant; "
         "if it holds true classes, --label-column plant; to leave it out, choose columns: "
         "--columns height,width.\n"
     )
     assert shown.stdout == ""
     shown = step("sketchmeans cluster plants.csv -k 3 --id-column plant", 1)
     assert shown.stderr == (
-        "Error: plants.csv: column 'garden' holds 'north' in row 1, which is no number (and so do "
-        "89 more rows). If it names the rows, say --id-column garden; if it holds true classes, "
+        "Error: plants.csv: column 'garden' holds 'north' in row 1, which is no number (89 more "
+        "rows with text). If it names the rows, say --id-column garden; if it holds true classes, "
         "--label-column garden; to leave it out, choose columns: --columns height,width.\n"
     )
     so_far = "sketchmeans cluster plants.csv -k 3 --id-column plant --columns height,width"
@@ -113,7 +113,7 @@ def test_a_newcomer_is_led_from_error_to_report(tmp_path):
     )
     last = f"{so_far} --drop-missing -o labels.csv --report plants.html"
     shown = step(last, 0)
-    assert shown.stderr == "Note: 1 of 90 rows were dropped: a value was missing.\n"
+    assert shown.stderr == "Note: dropped for a missing value: 1 of 90 rows.\n"
     assert shown.stdout.startswith("89 rows of 2 columns in 3 clusters: rbf kernel, gamma ")
     assert shown.stdout.endswith("Labels: labels.csv\nReport: plants.html\n")
 
@@ -156,7 +156,7 @@ def test_json_is_one_object_that_agrees_with_the_library(rings):
     model = KernelKMeans(2, gamma="4*median", n_passes=2, random_state=0).fit(X)
     sizes = [cluster["rows"] for cluster in found["clusters"]]
     assert sizes == np.bincount(model.labels_).tolist()
-    assert found["objective"] == model.inertia_
+    assert found["inertia"] == model.inertia_
     assert found["gamma"] == model.gamma_
     assert found["certificate"]["trace_kernel"] == model.certificate_.trace_kernel
     assert 0 <= found["agreement"]["NMI"] <= 1
@@ -193,6 +193,7 @@ def test_options_reach_the_estimator(rings, tmp_path):
     [
         ([], 2, "Usage: "),
         (["frobnicate"], 2, "No such command 'frobnicate'"),
+        (["clutser"], 2, "No such command 'clutser'. Did you mean 'cluster'?"),
         (["cluster", "rings.csv"], 2, "Missing option '-k'"),
         (["cluster", "rings.csv", "-k", "two"], 2, "'two' is not a valid integer"),
         (
@@ -222,10 +223,27 @@ def test_options_reach_the_estimator(rings, tmp_path):
             2,
             "--output and --save are the same file, ./a.csv. Name two files.",
         ),
+        (
+            ["cluster", "rings.csv", "-k", "2", "-o", "rings.csv", "--force"],
+            2,
+            "DATA and --output are the same file, rings.csv. Name two files.",
+        ),
+        (
+            ["predict", "model.skm", "rings.csv", "-o", "./rings.csv", "--force"],
+            2,
+            "DATA and --output are the same file",
+        ),
+        (
+            ["cluster", "rings.csv", "-k", "2", "--save", "/proc/model.skm"],
+            1,
+            "/proc/model.skm cannot be written: ",
+        ),
         (["choose", "rings.csv", "-k", "1-4"], 2, "must hold numbers from 2 to 1000"),
         (["choose", "rings.csv", "-k", "some"], 2, "is no range such as 2-10"),
         (["cluster", "nowhere.csv", "-k", "2"], 1, "there is no file nowhere.csv"),
-        (["cluster", "rings.csv", "-k", "0", "--columns", "x"], 1, "n_clusters=0 is too small"),
+        (["cluster", "n_clusters.csv", "-k", "2"], 1, "there is no file n_clusters.csv"),
+        (["cluster", "rings.csv", "-k", "2", "--columns", "n_jobs"], 1, "no column 'n_jobs'"),
+        (["cluster", "rings.csv", "-k", "0", "--columns", "x"], 1, "--clusters=0 is too small"),
         (["cluster", "rings.csv", "-k", "999", "--columns", "x"], 1, "exceeds n_samples=300"),
         (["cluster", "rings.csv", "-k", "2", "--columns", "z"], 1, "no column 'z'"),
         (
@@ -236,12 +254,12 @@ def test_options_reach_the_estimator(rings, tmp_path):
         (
             ["cluster", "rings.csv", "-k", "2", "--columns", "x,y", "--memory-limit", "1kB"],
             1,
-            "memory_limit=1 kB cannot be kept",
+            "--memory-limit=1 kB cannot be kept",
         ),
         (["cluster", "rings.csv", "-k", "2", "-o", "labels.xlsx"], 1, "must end in .csv, .tsv"),
         (["cluster", "rings.csv", "-k", "2", "-o", "no/labels.csv"], 1, "folder no does not exist"),
-        (["info", "rings.csv"], 1, "rings.csv cannot be loaded: it begins with"),
-        (["info", "nowhere.skm"], 1, "nowhere.skm"),
+        (["info", "rings.csv"], 1, "rings.csv cannot be loaded: it is no sketchmeans model: it b"),
+        (["info", "nowhere.skm"], 1, "Error: there is no file nowhere.skm. Look at its name.\n"),
         (["predict", "rings.csv", "rings.csv"], 1, "rings.csv cannot be loaded"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
@@ -330,6 +348,19 @@ def test_predict_gives_the_labels_of_the_model(rings, tmp_path):
         "predict", model, tmp_path / "bare.csv", "--force", "-o", tmp_path / "new.npy", "--json"
     )
     assert sum(json.loads(shown.stdout)["clusters"].values()) == 300
+
+
+def test_predict_takes_chosen_columns_in_the_order_of_the_model(rings, tmp_path):
+    model = tmp_path / "model.skm"
+    run("cluster", rings, "-k", 2, "--columns", "x,y", "--save", model)
+    wanted = run("predict", model, rings).stdout
+    for columns in ("x,y", "y,x", "3,2"):
+        assert run("predict", model, rings, "--columns", columns).stdout == wanted
+    renamed = pd.read_csv(rings).rename(columns={"y": "z"})
+    renamed.to_csv(tmp_path / "renamed.csv", index=False)
+    assert run("predict", model, tmp_path / "renamed.csv", "--columns", "x,z").stdout == wanted
+    shown = run("predict", model, tmp_path / "renamed.csv", "--columns", "z,x", code=1)
+    assert "--columns has 'x' in place 2, and the model in place 1" in shown.stderr
 
 
 def test_predict_refuses_other_columns(rings, tmp_path):
@@ -429,6 +460,9 @@ def test_info_tells_what_is_in_a_model(rings, tmp_path):
     assert f"{path}: KernelKMeans, written by sketchmeans" in shown
     assert "Columns: 2, known by name, standardized." in shown
     assert "n_clusters=2" in shown
+    assert f"Fitted to 300 rows: rank {load(path).rank_}, gamma {load(path).gamma_:.4g}." in shown
+    assert "_dual" not in shown
+    assert "feature_names_ends" not in shown
     assert "| labels_ " in shown
     assert "Certificate for 2 clusters" in shown
     found = json.loads(run("info", path, "--json").stdout)

@@ -190,6 +190,7 @@ def test_the_fast_reader_is_used_and_agrees_with_the_plain_one(tmp_path, monkeyp
         ("0,1\n3,4\n", None, 1, ("0", "1")),  # pandas writes such a header for a frame of numbers
         ("0,1\n3,4\n", False, 2, ("column 1", "column 2")),
         ("NA,2\n3,4\n", None, 2, ("column 1", "column 2")),
+        ("x|y\n3|4\n", None, 1, ("x", "y")),
         ("2019_1,2019_2\n3,4\n", None, 1, ("2019_1", "2019_2")),  # Python reads 20191 and 20192
     ],
 )
@@ -197,6 +198,26 @@ def test_a_header_is_recognised_or_told(text, header, rows, names, tmp_path):
     (tmp_path / "data.csv").write_text(text)
     table = read_table(tmp_path / "data.csv", header=header, impute=0)
     assert (table.X.shape[0], table.names) == (rows, names)
+
+
+def test_a_first_row_of_names_and_numbers_is_warned_of(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("P0,6.25,b\nP1,5.5,c\n")
+    with pytest.warns(UserWarning, match=r"holds 'P0' and '6.25': it was taken as data. Say --hea"):
+        table = read_table(path, columns="2", id_column="1")
+    assert (table.ids.tolist(), table.X.tolist()) == (["P0", "P1"], [[6.25], [5.5]])
+    path.write_text("city,2019,2020\nBonn,5.5,6\n")
+    with pytest.warns(
+        UserWarning, match=r"holds 'city' and '2019': it was taken as names. Say --n"
+    ):
+        table = read_table(path, id_column="city")
+    assert (table.ids.tolist(), table.names) == (["Bonn"], ("2019", "2020"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_table(path, id_column="city", header=True).X.shape == (1, 2)
+        assert read_table(path, id_column="1", header=False, columns="2-3").X.shape == (2, 2)
+        path.write_text("city,a,\nBonn,5.5,6\n")
+        read_table(path, id_column="city")
 
 
 def test_the_index_that_pandas_writes_is_not_taken_for_a_feature(tmp_path):
@@ -421,13 +442,18 @@ BAD_TABLES = {
     "text": (
         "id,a,city\nr1,1,Bonn\nr2,2,Oslo\n",
         {},
-        r"column 'id' holds 'r1' in row 1, which is no number \(and so do 1 more rows\). The same "
+        r"column 'id' holds 'r1' in row 1, which is no number \(1 more row with text\). The same "
         r"goes for 'city'. If it names the rows, say --id-column id; if it holds true classes, "
         r"--label-column id; to leave it out, choose columns: --columns a\.",
     ),
-    "decimal comma": ("a;b\n1,5;2\n", {}, r"column 'a' holds '1,5' in row 1"),
+    "decimal comma": (
+        "a;b\n1,5;2\n",
+        {},
+        r"column 'a' holds '1,5' in row 1.*decimal point: replace the comm",
+    ),
     "underscore": ("a,b\n1,2\n1_0,3\n", {}, r"column 'a' holds '1_0' in row 2"),
-    "ragged": ("a,b\n1,2\n3\n", {}, r"row 2 has 1 fields where 2 are expected.*line 3"),
+    "ragged": ("a,b\n1,2\n3\n", {}, r"row 2 has 1 field where 2 are expected.*line 3"),
+    "libsvm": ("1 1:2\n1 1:3\n", {}, r"It looks like LIBSVM: say --format libsvm"),
     "infinite": ("a,b\n1,2\n3,inf\n", {}, r"column 'b' holds an infinite value in row 2"),
     "no rows": ("a,b\n", {}, r"holds no rows"),
     "blank": ("\n\n", {}, r"holds no rows"),
@@ -439,7 +465,7 @@ BAD_TABLES = {
         {"columns": "bees"},
         r"no column 'bees'. Did you mean 'bee'",
     ),
-    "beyond": ("a,b\n1,2\n", {"columns": "1-3"}, r"--columns 1-3 goes beyond the 2 columns"),
+    "beyond": ("a,b\n1,2\n", {"columns": "0-1"}, r"--columns 0-1 goes beyond .*counted from 1"),
     "twice": ("a,b\n1,2\n", {"columns": "a,1"}, r"column 'a' is asked for twice"),
     "id as feature": ("a,b\n1,2\n", {"columns": "a", "id_column": "a"}, r"'a' is asked for twice"),
     "id as label": (

@@ -123,7 +123,7 @@ def compare(
     names = list(VARIANTS) if variants is None else list(variants)
     unknown = [name for name in names if name not in VARIANTS]
     if unknown:
-        raise ValueError(f"variants {unknown} are not known. Known: {', '.join(VARIANTS)}.")
+        raise ValueError(f"variants {unknown} are not known. Known: {'; '.join(VARIANTS)}.")
     rank = n_clusters if rank is None else rank
     width = 2 * rank if width is None else width
     seeds = check_random_state(random_state).randint(2**31 - 1, size=n_seeds)

@@ -144,6 +144,8 @@ def _opened(
             header, entries = container.read_header(file)
             check(header, entries)
             yield file, header, entries
+    except FileNotFoundError:
+        raise FileNotFoundError(f"there is no file {path}. Look at its name.") from None
     except (ValueError, TypeError, OverflowError) as error:
         # What a file holds is quoted in messages, and may be as long as the file.
         said = printable(str(error), LONGEST_TEXT)

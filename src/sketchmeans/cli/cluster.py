@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +18,7 @@ from sketchmeans.cli.options import (
     print_json,
     read,
     reading_options,
+    refuse_shared,
     run_options,
     training_options,
     verbosity,
@@ -109,7 +109,10 @@ def command(
     if output == "-" and as_json:
         raise click.UsageError("-o - and --json both write to standard output. Choose one of them.")
     outputs = given(output=output, report=report, save=model_path)
-    _refuse_shared(outputs)
+    for option in ("report", "save"):
+        if outputs.get(option) == "-":
+            raise click.UsageError(f"--{option} - would be standard output. Name a file.")
+    refuse_shared({"DATA": data, **{f"--{option}": path for option, path in outputs.items()}})
     for option, path in outputs.items():
         check_output(path, force=force, labels=option == "output")
     table = read(data, quiet=quiet, **reading)
@@ -148,20 +151,6 @@ def command(
         print_json(result)
     elif not quiet:
         click.echo(_summary(result, model, verbose), err=output == "-")
-
-
-def _refuse_shared(outputs: dict[str, str]) -> None:
-    """Refuse two outputs of one name, and reports and models on standard output."""
-    seen: dict[str, str] = {}
-    for option, path in outputs.items():
-        if path == "-" and option != "output":
-            raise click.UsageError(f"--{option} - would be standard output. Name a file.")
-        place = os.path.realpath(path)
-        if place in seen:
-            raise click.UsageError(
-                f"--{seen[place]} and --{option} are the same file, {path}. Name two files."
-            )
-        seen[place] = option
 
 
 def _save(model: Any, table: TableData, path: str) -> None:
@@ -203,7 +192,7 @@ def _result(data: str, model: Any, table: TableData) -> dict[str, Any]:
         "width": model.width_,
         "seed": model.random_state,
         "clusters": [{"cluster": i, "rows": int(size)} for i, size in enumerate(sizes)],
-        "objective": model.inertia_,
+        "inertia": model.inertia_,
         "certificate": asdict(model.certificate_),
         "stats": model.stats_,
     }
@@ -220,13 +209,15 @@ def _result(data: str, model: Any, table: TableData) -> dict[str, Any]:
 
 def _summary(result: dict[str, Any], model: Any, verbose: bool) -> str:
     """Return the result as a person reads it."""
+    from sketchmeans.io.source import counted
     from sketchmeans.tables import Table
 
     n = result["rows"]
     rows = [{**cluster, "share": f"{cluster['rows'] / n:.1%}"} for cluster in result["clusters"]]
     gamma = "" if model.gamma_ is None else f", gamma {model.gamma_:.4g}"
     parts = [
-        f"{n:,} rows of {result['columns']:,} columns in {model.n_clusters} clusters: "
+        f"{counted(n, 'row')} of {counted(result['columns'], 'column')} in "
+        f"{counted(model.n_clusters, 'cluster')}: "
         f"{model.kernel} kernel{gamma}, {model.method}, rank {model.rank_}.",
         str(Table(tuple(rows))),
     ]

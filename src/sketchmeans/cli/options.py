@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shlex
 import sys
 import warnings
@@ -149,6 +150,18 @@ output_options = together(
 )
 
 
+def refuse_shared(files: dict[str, str]) -> None:
+    """Refuse one file in two places of the command line: one would be written over the other."""
+    seen: dict[str, str] = {}
+    for option, path in files.items():
+        place = os.path.realpath(path)
+        if path != "-" and place in seen:
+            raise click.UsageError(
+                f"{seen[place]} and {option} are the same file, {path}. Name two files."
+            )
+        seen[place] = option
+
+
 def read(data: str, *, quiet: bool, **options: Any) -> TableData:
     """Read the table of a command, and tell of what was left out or filled in."""
     from sketchmeans.io import read_table
@@ -158,9 +171,9 @@ def read(data: str, *, quiet: bool, **options: Any) -> TableData:
             warnings.simplefilter("ignore")
         table = read_table(data, **options)
     if not quiet and table.n_dropped:
-        note(f"{table.n_dropped:,} of {table.n_rows:,} rows were dropped: a value was missing.")
+        note(f"dropped for a missing value: {table.n_dropped:,} of {table.n_rows:,} rows.")
     if not quiet and table.n_imputed:
-        note(f"{table.n_imputed:,} missing values were filled in.")
+        note(f"missing values filled in: {table.n_imputed:,}.")
     return table
 
 

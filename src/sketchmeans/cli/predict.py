@@ -13,6 +13,7 @@ from sketchmeans.cli.options import (
     print_json,
     read,
     reading_options,
+    refuse_shared,
     stages,
 )
 
@@ -63,6 +64,8 @@ def command(
 
     if output == "-" and as_json:
         raise click.UsageError("--json and the labels both go to standard output. Add -o FILE.")
+    refuse_shared({"DATA": data, "--output": output})
+    refuse_shared({"MODEL": model, "--output": output})
     check_output(output, force=force, labels=True)
     fitted: Any = load(model)
     if not hasattr(fitted, "predict"):

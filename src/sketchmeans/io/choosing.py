@@ -39,6 +39,8 @@ def choose_columns(
         seen.add(index)
     if not features:
         raise DataError(f"{source.file.name} has no column left to cluster by.")
+    if columns is not None and expected is not None and source.named:
+        features = _in_order(source, features, expected)
     return kept, features
 
 
@@ -87,7 +89,8 @@ def _span(source: Source, text: str) -> list[int]:
     first, last = int(span[1]), int(span[2])
     if not 1 <= first <= last <= len(source.names):
         raise DataError(
-            f"--columns {text} goes beyond the {len(source.names)} columns of {source.file.name}."
+            f"--columns {text} goes beyond the {len(source.names)} columns of {source.file.name}, "
+            "which are counted from 1."
         )
     return list(range(first - 1, last))
 
@@ -101,6 +104,22 @@ def _expected(source: Source, name: str) -> int:
             "--columns, in the order of the model."
         )
     return source.places[name]
+
+
+def _in_order(source: Source, features: list[int], expected: Sequence[str]) -> list[int]:
+    """Return chosen columns in the order of the model, by name; others stay where they stand."""
+    names = [source.names[index] for index in features]
+    if sorted(names) == sorted(expected):
+        return [source.places[name] for name in expected]
+    places = {name: place for place, name in enumerate(expected)}
+    for place, name in enumerate(names):
+        if places.get(name, place) != place:
+            raise DataError(
+                f"--columns has {quoted(name)} in place {place + 1}, and the model in place "
+                f"{places[name] + 1}. Put columns in the order of the model: "
+                f"{listed(list(expected))}."
+            )
+    return features
 
 
 def find_column(source: Source, name: str) -> int:

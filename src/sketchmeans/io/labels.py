@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -28,8 +29,13 @@ def check_output(path: str | os.PathLike[str], *, force: bool, labels: bool = Fa
         arrow()
     if not target.parent.is_dir():
         raise DataError(f"the folder {target.parent} does not exist. Create it first.")
-    if not os.access(target.parent, os.W_OK):
-        raise DataError(f"the folder {target.parent} may not be written to. Choose another.")
+    try:
+        with tempfile.NamedTemporaryFile(prefix=".unfinished-", dir=target.parent):
+            pass
+    except OSError as error:
+        raise DataError(
+            f"{os.fspath(path)} cannot be written: {error.strerror}. Choose another folder."
+        ) from error
     if not force:
         refuse_existing(path, way_out="Say --force to overwrite it, or choose another name.")
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans.io.opening import DataError
-from sketchmeans.io.source import quoted
+from sketchmeans.io.source import counted, quoted
 from sketchmeans.kernels import FloatArray
 from sketchmeans.points import data_blocks
 
@@ -67,7 +67,10 @@ def completed(
     rows, columns = len(np.unique(cells[:, 0])), len(np.unique(cells[:, 1]))
     said = f"{name}: column {quoted(table.names[column])} has no value in row {row + 1}"
     if len(cells) > 1:
-        said += f"; {len(cells):,} values are missing, in {rows:,} rows and {columns:,} columns"
+        said += (
+            f"; {len(cells):,} values are missing, in {counted(rows, 'row')} and "
+            f"{counted(columns, 'column')}"
+        )
     way_out = "with --impute mean (or median, or a number)" if training else "first"
     raise DataError(f"{said}. Leave such rows out with --drop-missing, or fill them in {way_out}.")
 

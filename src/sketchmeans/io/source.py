@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -113,8 +114,8 @@ def refuse_text(source: Source, features: Sequence[int], troubles: Sequence[Trou
         f"row {first.row}, which is no number"
     )
     if first.count > 1:
-        said += f" (and so do {first.count - 1:,} more rows)"
-    said += ". "
+        said += f" ({counted(first.count - 1, 'more row')} with text)"
+    said += f". {_likely(first.value)}"
     if len(troubles) > 1:
         others = [names[trouble.column] for trouble in troubles[1:]]
         said += f"The same goes for {listed(others)}. "
@@ -131,6 +132,24 @@ def refuse_text(source: Source, features: Sequence[int], troubles: Sequence[Trou
     if good:
         said += f"; to leave it out, choose columns: --columns {columns_option(names, good)}"
     raise DataError(said + ".")
+
+
+def _likely(value: Any) -> str:
+    """Say what a text that should be a number looks like, where it is a known trouble."""
+    if isinstance(value, str) and re.fullmatch(r"\s*[-+]?\d+,\d+\s*", value):
+        return "Numbers are read with a decimal point: replace the commas. "
+    if isinstance(value, str) and re.match(r"\S+ \d+:\S", value):
+        return "It looks like LIBSVM: say --format libsvm. "
+    return ""
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number of things.
+
+    >>> counted(1, "row"), counted(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def column_option(names: Sequence[str], chosen: int) -> str:
