@@ -152,13 +152,13 @@ def damaged(marker):
         "nuls.csv": (bytes(2_000_000), "no number|holds no rows|cannot be read"),
         "long-line.csv": (b"1," * 8_000_000, "longer than 4,000,000 characters"),
         "long-field.csv": (b'a,b\n"' + b"1" * 1_000_000 + b'",2\n', "field larger|infinite"),
-        "open-quote.csv": (b'a,b\n"1,2\n3,4\n', "row 1 has 1 fields|no number"),
+        "open-quote.csv": (b'a,b\n"1,2\n3,4\n', "row 1 has 1 field |no number"),
         "mixed.csv": (b"a,b\n1,2\n3,4\n5,six\n7,8\n", "column 'b' holds 'six' in row 3"),
         "missing.csv": (b"a,b\n1,2\n3,\n", "column 'b' has no value in row 2"),
         "infinite.csv": (b"a,b\n1,2\n3,1e999\n", "infinite value in row 2"),
         "twice.csv": (b"a,a\n1,2\n", "two columns called 'a'"),
         "latin.csv": ("größe,b\n1,2\n".encode("latin1"), "is not UTF-8 text: byte 0xf6"),
-        "wide.csv": (CSV.encode("utf-16"), "is not UTF-8 text"),
+        "wide.csv": (CSV.encode("utf-16"), "is not UTF-8 text.*iconv -f utf-16"),
         "late-bytes.csv": (CSV.encode() + b"\xff\xfe,1,2\n", "is not UTF-8 text"),
         "page.csv": (b"<!doctype html>\n<p>Not found</p>\n", "no number"),
         "pickle.csv": (payload, "not UTF-8|no rows"),
@@ -237,7 +237,7 @@ def damaged(marker):
         "order.libsvm": (b"1 3:1 2:1\n", "out of order: indices must rise"),
         "word.libsvm": (b"1 1:1\nyes 1:2\n", "line 2 holds 'yes' where a label is expected"),
         "pair.libsvm": (b"1 1:1\n1 2:x\n", "line 2 holds '2:x' where index:value is expected"),
-        "binary.libsvm": (bytes(range(256)) * 40, "where a label is expected|cannot be read|no"),
+        "binary.libsvm": (bytes(range(256)) * 40, "where a label is expected"),
     }
 
 

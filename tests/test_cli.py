@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import click
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,6 +23,8 @@ from sketchmeans.cli import COMMANDS, cli
 from sketchmeans.cli import options as shared
 from sketchmeans.datasets import make_rings
 from test_io import KINDS, write_numbers
+from test_model_files import apply, put_together, take_apart
+from test_report import Text
 
 WRITTEN = list(COMMANDS)
 
@@ -89,16 +93,16 @@ def test_a_newcomer_is_led_from_error_to_report(tmp_path):
     assert shown.stderr.endswith("\nError: Missing option '-k' / '--clusters'.\n")
     shown = step("sketchmeans cluster plants.csv -k 3", 1)
     assert shown.stderr == (
-        "Error: plants.csv: column 'plant' holds 'plant-0' in row 1, which is no number (and so do "
-        "89 more rows). The same goes for 'garden'. If it names the rows, say --id-column plant; "
+        "Error: plants.csv: column 'plant' holds 'plant-0' in row 1, which is no number (89 more "
+        "rows with text). The same goes for 'garden'. If it names the rows, say --id-column plant; "
         "if it holds true classes, --label-column plant; to leave it out, choose columns: "
         "--columns height,width.\n"
     )
     assert shown.stdout == ""
     shown = step("sketchmeans cluster plants.csv -k 3 --id-column plant", 1)
     assert shown.stderr == (
-        "Error: plants.csv: column 'garden' holds 'north' in row 1, which is no number (and so do "
-        "89 more rows). If it names the rows, say --id-column garden; if it holds true classes, "
+        "Error: plants.csv: column 'garden' holds 'north' in row 1, which is no number (89 more "
+        "rows with text). If it names the rows, say --id-column garden; if it holds true classes, "
         "--label-column garden; to leave it out, choose columns: --columns height,width.\n"
     )
     so_far = "sketchmeans cluster plants.csv -k 3 --id-column plant --columns height,width"
@@ -109,7 +113,7 @@ def test_a_newcomer_is_led_from_error_to_report(tmp_path):
     )
     last = f"{so_far} --drop-missing -o labels.csv --report plants.html"
     shown = step(last, 0)
-    assert shown.stderr == "Note: 1 of 90 rows were dropped: a value was missing.\n"
+    assert shown.stderr == "Note: dropped for a missing value: 1 of 90 rows.\n"
     assert shown.stdout.startswith("89 rows of 2 columns in 3 clusters: rbf kernel, gamma ")
     assert shown.stdout.endswith("Labels: labels.csv\nReport: plants.html\n")
 
@@ -152,7 +156,7 @@ def test_json_is_one_object_that_agrees_with_the_library(rings):
     model = KernelKMeans(2, gamma="4*median", n_passes=2, random_state=0).fit(X)
     sizes = [cluster["rows"] for cluster in found["clusters"]]
     assert sizes == np.bincount(model.labels_).tolist()
-    assert found["objective"] == model.inertia_
+    assert found["inertia"] == model.inertia_
     assert found["gamma"] == model.gamma_
     assert found["certificate"]["trace_kernel"] == model.certificate_.trace_kernel
     assert 0 <= found["agreement"]["NMI"] <= 1
@@ -189,6 +193,7 @@ def test_options_reach_the_estimator(rings, tmp_path):
     [
         ([], 2, "Usage: "),
         (["frobnicate"], 2, "No such command 'frobnicate'"),
+        (["clutser"], 2, "No such command 'clutser'. Did you mean 'cluster'?"),
         (["cluster", "rings.csv"], 2, "Missing option '-k'"),
         (["cluster", "rings.csv", "-k", "two"], 2, "'two' is not a valid integer"),
         (
@@ -207,10 +212,38 @@ def test_options_reach_the_estimator(rings, tmp_path):
             "no finite number, and not 'm",
         ),
         (["cluster", "rings.csv", "-k", "2", "-o", "-", "--json"], 2, "Choose one of them"),
+        (
+            ["cluster", "rings.csv", "-k", "2", "--report", "-"],
+            2,
+            "--report - would be standard output. Name a file.",
+        ),
+        (["cluster", "rings.csv", "-k", "2", "--save", "-"], 2, "--save - would be standard out"),
+        (
+            ["cluster", "rings.csv", "-k", "2", "-o", "a.csv", "--save", "./a.csv"],
+            2,
+            "--output and --save are the same file, ./a.csv. Name two files.",
+        ),
+        (
+            ["cluster", "rings.csv", "-k", "2", "-o", "rings.csv", "--force"],
+            2,
+            "DATA and --output are the same file, rings.csv. Name two files.",
+        ),
+        (
+            ["predict", "model.skm", "rings.csv", "-o", "./rings.csv", "--force"],
+            2,
+            "DATA and --output are the same file",
+        ),
+        (
+            ["cluster", "rings.csv", "-k", "2", "--save", "/proc/model.skm"],
+            1,
+            "/proc/model.skm cannot be written: ",
+        ),
         (["choose", "rings.csv", "-k", "1-4"], 2, "must hold numbers from 2 to 1000"),
         (["choose", "rings.csv", "-k", "some"], 2, "is no range such as 2-10"),
         (["cluster", "nowhere.csv", "-k", "2"], 1, "there is no file nowhere.csv"),
-        (["cluster", "rings.csv", "-k", "0", "--columns", "x"], 1, "n_clusters=0 is too small"),
+        (["cluster", "n_clusters.csv", "-k", "2"], 1, "there is no file n_clusters.csv"),
+        (["cluster", "rings.csv", "-k", "2", "--columns", "n_jobs"], 1, "no column 'n_jobs'"),
+        (["cluster", "rings.csv", "-k", "0", "--columns", "x"], 1, "--clusters=0 is too small"),
         (["cluster", "rings.csv", "-k", "999", "--columns", "x"], 1, "exceeds n_samples=300"),
         (["cluster", "rings.csv", "-k", "2", "--columns", "z"], 1, "no column 'z'"),
         (
@@ -221,12 +254,12 @@ def test_options_reach_the_estimator(rings, tmp_path):
         (
             ["cluster", "rings.csv", "-k", "2", "--columns", "x,y", "--memory-limit", "1kB"],
             1,
-            "memory_limit=1 kB cannot be kept",
+            "--memory-limit=1 kB cannot be kept",
         ),
         (["cluster", "rings.csv", "-k", "2", "-o", "labels.xlsx"], 1, "must end in .csv, .tsv"),
         (["cluster", "rings.csv", "-k", "2", "-o", "no/labels.csv"], 1, "folder no does not exist"),
-        (["info", "rings.csv"], 1, "rings.csv cannot be read: it begins with"),
-        (["info", "nowhere.skm"], 1, "nowhere.skm"),
+        (["info", "rings.csv"], 1, "rings.csv cannot be loaded: it is no sketchmeans model: it b"),
+        (["info", "nowhere.skm"], 1, "Error: there is no file nowhere.skm. Look at its name.\n"),
         (["predict", "rings.csv", "rings.csv"], 1, "rings.csv cannot be loaded"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
@@ -255,6 +288,45 @@ def test_an_existing_file_is_refused_before_the_work_and_kept(option, rings, mon
     assert path.read_bytes()[:8] != b"precious"
 
 
+@pytest.mark.parametrize("option", ["-o", "--report", "--save"])
+def test_a_pipe_is_not_replaced_even_by_force(option, rings, monkeypatch):
+    pipe = rings.parent / "pipe.csv"
+    os.mkfifo(pipe)
+    monkeypatch.setattr(KernelKMeans, "fit", lambda *args: pytest.fail("work began"))
+    shown = run("cluster", rings, "-k", 2, "--columns", "x,y", option, pipe, "--force", code=1)
+    assert "pipe.csv is a device or a pipe" in shown.stderr
+    assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize("option", ["-o", "--report", "--save"])
+def test_a_link_stays_and_leads_to_the_new_file(option, rings):
+    folder = rings.parent / "elsewhere"
+    folder.mkdir()
+    (folder / "real.csv").write_text("precious")
+    link = rings.parent / "link.csv"
+    link.symlink_to(folder / "real.csv")
+    arguments = ["cluster", rings, "-k", 2, "--columns", "x,y", option, link]
+    assert "link.csv exists already. Say --force" in run(*arguments, code=1).stderr
+    run(*arguments, "--force")
+    assert link.is_symlink()
+    assert (folder / "real.csv").read_bytes()[:8] != b"precious"
+    assert [path.name for path in folder.iterdir()] == ["real.csv"]
+
+
+@pytest.mark.parametrize("option", ["-o", "--report", "--save"])
+def test_a_file_that_came_during_the_work_is_kept(option, rings, monkeypatch):
+    path, fit = rings.parent / "late.csv", KernelKMeans.fit
+
+    def slow(*args):
+        path.write_text("precious")
+        return fit(*args)
+
+    monkeypatch.setattr(KernelKMeans, "fit", slow)
+    shown = run("cluster", rings, "-k", 2, "--columns", "x,y", option, path, code=1)
+    assert "late.csv exists already. Say --force to overwrite it" in shown.stderr
+    assert path.read_text() == "precious"
+
+
 def test_predict_gives_the_labels_of_the_model(rings, tmp_path):
     data = pd.read_csv(rings)
     model, labels = tmp_path / "model.skm", tmp_path / "labels.csv"
@@ -278,6 +350,19 @@ def test_predict_gives_the_labels_of_the_model(rings, tmp_path):
     assert sum(json.loads(shown.stdout)["clusters"].values()) == 300
 
 
+def test_predict_takes_chosen_columns_in_the_order_of_the_model(rings, tmp_path):
+    model = tmp_path / "model.skm"
+    run("cluster", rings, "-k", 2, "--columns", "x,y", "--save", model)
+    wanted = run("predict", model, rings).stdout
+    for columns in ("x,y", "y,x", "3,2"):
+        assert run("predict", model, rings, "--columns", columns).stdout == wanted
+    renamed = pd.read_csv(rings).rename(columns={"y": "z"})
+    renamed.to_csv(tmp_path / "renamed.csv", index=False)
+    assert run("predict", model, tmp_path / "renamed.csv", "--columns", "x,z").stdout == wanted
+    shown = run("predict", model, tmp_path / "renamed.csv", "--columns", "z,x", code=1)
+    assert "--columns has 'x' in place 2, and the model in place 1" in shown.stderr
+
+
 def test_predict_refuses_other_columns(rings, tmp_path):
     model = tmp_path / "model.skm"
     run("cluster", rings, "-k", 2, "--columns", "x,y", "--save", model)
@@ -290,6 +375,31 @@ def test_predict_refuses_other_columns(rings, tmp_path):
     save(KernelEmbedding(3, random_state=0).fit(X), tmp_path / "embedding.skm")
     shown = run("predict", tmp_path / "embedding.skm", rings, code=1)
     assert "holds a KernelEmbedding, which has no clusters" in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        (
+            "x,y\n1,2\n3,\n",
+            [],
+            "'y' has no value in row 2. Leave such rows out with --drop-missing",
+        ),
+        ("x,y\n1,\n", ["--drop-missing"], "every row has a missing value"),
+        ("x,y\n1,two\n", [], "'y' holds 'two' in row 1.*--columns which 2 columns to take"),
+        ("x,y\n1,inf\n", [], "'y' holds an infinite value in row 1. Mend it.\n"),
+        ("1,2,3\n", [], "3 feature columns, and the model was fitted to 2"),
+        ("x,y\n1,2\n", ["--columns", "x,x"], "'x' is asked for twice"),
+    ],
+)
+def test_messages_of_predict_name_options_of_predict(text, options, message, rings, tmp_path):
+    model, new = tmp_path / "model.skm", tmp_path / "new.csv"
+    run("cluster", rings, "-k", 2, "--columns", "x,y", "--save", model)
+    new.write_text(text)
+    shown = run("predict", model, new, *options, code=1).stderr
+    assert re.search(message, shown), shown
+    known = {name for option in cli.get_command(None, "predict").params for name in option.opts}
+    assert set(re.findall(r"--[a-z-]+", shown)) <= known
 
 
 def test_predict_widens_a_libsvm_file_whose_last_columns_are_empty(tmp_path):
@@ -350,11 +460,76 @@ def test_info_tells_what_is_in_a_model(rings, tmp_path):
     assert f"{path}: KernelKMeans, written by sketchmeans" in shown
     assert "Columns: 2, known by name, standardized." in shown
     assert "n_clusters=2" in shown
+    assert f"Fitted to 300 rows: rank {load(path).rank_}, gamma {load(path).gamma_:.4g}." in shown
+    assert "_dual" not in shown
+    assert "feature_names_ends" not in shown
     assert "| labels_ " in shown
     assert "Certificate for 2 clusters" in shown
     found = json.loads(run("info", path, "--json").stdout)
     assert found["bytes"] == path.stat().st_size
     assert found["arrays"]["labels_"] == [[300], "<i4"]
+
+
+def test_text_in_a_model_cannot_act_on_the_terminal(rings, tmp_path):
+    path = tmp_path / "model.skm"
+    run("cluster", rings, "-k", 2, "--columns", "x,y", "--save", path)
+    good = path.read_bytes()
+    escape = "\x1b]0;title\x07\x1b[2J"
+    places = (
+        "written_by",
+        "certificate_.reason",
+        f"stats_.{escape}",
+        "stats_.engine",
+        "n_features_in_",
+    )
+    for place in places:
+        for text in (escape, "\x9b2J", "y" * 900_000):
+            header, parts = take_apart(good)
+            apply(header, {place: text})
+            path.write_bytes(put_together(header, parts))
+            for arguments in (["info", path], ["info", path, "--json"], ["predict", path, rings]):
+                shown = run(*arguments, code=1)
+                assert shown.stderr.startswith(f"Error: {path} cannot be loaded: ")
+                assert len(shown.output) < 1500
+                assert shown.output.rstrip("\n").isprintable()
+
+
+def test_the_report_tells_of_preparation_and_shows_the_data_as_they_were(rings, tmp_path):
+    data = pd.read_csv(rings)
+    data["x"] = 1e6 + 1000 * data["x"]
+    data.loc[[3, 5], "y"] = np.nan
+    data.to_csv(rings, index=False)
+    path = tmp_path / "report.html"
+    arguments = ["cluster", rings, "-k", 2, "--columns", "x,y", "--standardize", "--id-column"]
+    arguments += ["point", "--report", path, "--force"]
+    run(*arguments, "--drop-missing")
+    page = Text(path.read_text(encoding="utf-8"))
+    asked = dict(page.table("data"))
+    assert asked["features"] == "2 (float64), standardized for clustering, shown as they were"
+    assert asked["rows dropped"] == "2 of 300, for a missing value"
+    assert "values filled in" not in asked
+    known = data.set_index("point")
+    typical = next(table for table in page.tables if table[0][1:2] == ["sample"])
+    members = {row[-4]: row[-2:] for row in typical[1:] if row[-4] in known.index}
+    assert len(members) == 10
+    for point, values in members.items():
+        assert values == [f"{value:.5g}" for value in known.loc[point, ["x", "y"]]]
+    labels = load_labels(rings, arguments, tmp_path)
+    for cluster, row in enumerate(r for r in typical if "mean of the cluster" in r):
+        mean = known.loc[labels[labels == cluster].index, ["x", "y"]].mean()
+        assert row[-2:] == [f"{value:.5g}" for value in mean]
+    drawn = dict(zip(page.picture["id"], page.picture["values"][0], strict=True))
+    assert drawn["p7"] == float(f"{known.loc['p7', 'x']:.5g}")
+    run(*arguments, "--impute", "mean")
+    asked = dict(Text(path.read_text(encoding="utf-8")).table("data"))
+    assert asked["values filled in"] == "2"
+    assert "rows dropped" not in asked
+
+
+def load_labels(rings, arguments, folder):
+    """Return the clusters of the rows that are left, by their ids."""
+    run(*arguments, "--drop-missing", "-o", folder / "labels.csv")
+    return pd.read_csv(folder / "labels.csv", index_col="point")["cluster"]
 
 
 def test_demo_writes_files_to_try_and_keeps_those_that_exist(tmp_path):
@@ -467,6 +642,36 @@ def test_progress_is_shown_on_a_terminal_only(tmp_path):
     assert out.startswith("8,000 rows")
     assert on_a_terminal(f"sketchmeans {options} --quiet --json", tmp_path)[1] == ""
     assert shell.run(f"sketchmeans {options}", tmp_path).stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("compare data.npy -k 3 --methods one-pass;rpcholesky --seeds 2", "one-pass rpcholesky"),
+        ("predict model.skm data.npy", "predict rows/s"),
+    ],
+    ids=["compare", "predict"],
+)
+def test_progress_of_other_commands_is_shown_on_a_terminal_only(options, words, tmp_path):
+    np.save(tmp_path / "data.npy", np.random.default_rng(0).normal(size=(400, 3)))
+    run("cluster", tmp_path / "data.npy", "-k", 3, "--save", tmp_path / "model.skm")
+    command = f"sketchmeans {options}".replace(";", "\\;")
+    out, err = on_a_terminal(command, tmp_path)
+    for word in [*words.split(), "100%"]:
+        assert word in err, word
+    quiet = on_a_terminal(f"{command} --quiet", tmp_path)
+    assert quiet[1] == ""
+    piped = shell.run(command, tmp_path)
+    assert piped.stderr == ""
+    if options.startswith("predict"):  # the table of compare holds seconds
+        assert out == quiet[0] == piped.stdout
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_every_option_has_a_help_text(name):
+    for option in cli.get_command(None, name).params:
+        if isinstance(option, click.Option):
+            assert option.help, option.name
 
 
 def test_warnings_are_one_line_and_quiet_silences_them(tmp_path):

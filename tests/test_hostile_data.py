@@ -27,10 +27,10 @@ def peak():
     return 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", status)[1])
 
 names = json.loads(sys.stdin.read())
+before = peak()
 for name in names["good"]:
     assert CliRunner().invoke(cli, ["cluster", name, "-k", "2"]).exit_code == 0, name
 run.clear()
-before = peak()
 found = {}
 for name in names["bad"]:
     result = CliRunner().invoke(cli, ["cluster", name, "-k", "2"])

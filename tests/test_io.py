@@ -190,6 +190,8 @@ def test_the_fast_reader_is_used_and_agrees_with_the_plain_one(tmp_path, monkeyp
         ("0,1\n3,4\n", None, 1, ("0", "1")),  # pandas writes such a header for a frame of numbers
         ("0,1\n3,4\n", False, 2, ("column 1", "column 2")),
         ("NA,2\n3,4\n", None, 2, ("column 1", "column 2")),
+        ("x|y\n3|4\n", None, 1, ("x", "y")),
+        ("2019_1,2019_2\n3,4\n", None, 1, ("2019_1", "2019_2")),  # Python reads 20191 and 20192
     ],
 )
 def test_a_header_is_recognised_or_told(text, header, rows, names, tmp_path):
@@ -198,24 +200,52 @@ def test_a_header_is_recognised_or_told(text, header, rows, names, tmp_path):
     assert (table.X.shape[0], table.names) == (rows, names)
 
 
+def test_a_first_row_of_names_and_numbers_is_warned_of(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("P0,6.25,b\nP1,5.5,c\n")
+    with pytest.warns(UserWarning, match=r"holds 'P0' and '6.25': it was taken as data. Say --hea"):
+        table = read_table(path, columns="2", id_column="1")
+    assert (table.ids.tolist(), table.X.tolist()) == (["P0", "P1"], [[6.25], [5.5]])
+    path.write_text("city,2019,2020\nBonn,5.5,6\n")
+    with pytest.warns(
+        UserWarning, match=r"holds 'city' and '2019': it was taken as names. Say --n"
+    ):
+        table = read_table(path, id_column="city")
+    assert (table.ids.tolist(), table.names) == (["Bonn"], ("2019", "2020"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_table(path, id_column="city", header=True).X.shape == (1, 2)
+        assert read_table(path, id_column="1", header=False, columns="2-3").X.shape == (2, 2)
+        path.write_text("city,a,\nBonn,5.5,6\n")
+        read_table(path, id_column="city")
+
+
 def test_the_index_that_pandas_writes_is_not_taken_for_a_feature(tmp_path):
     frame().to_csv(tmp_path / "data.csv")
-    with pytest.raises(ValueError, match=r"first column has no name.*--id-column 'column 1'"):
+    with pytest.raises(ValueError, match=r"column 1 has no name.*--id-column 'column 1'"):
         read_table(tmp_path / "data.csv")
     table = read_table(tmp_path / "data.csv", id_column="column 1")
     assert list(table.ids[:3]) == ["0", "1", "2"]
+    np.testing.assert_array_equal(table.X, X)
+    shuffled = frame().set_index(np.arange(1, 61) ** 2)
+    shuffled.to_parquet(tmp_path / "data.parquet")
+    message = r"column 5 has no name.*--id-column __index_level_0__, or choose .*--columns a,b,c,d"
+    with pytest.raises(ValueError, match=message):
+        read_table(tmp_path / "data.parquet")
+    table = read_table(tmp_path / "data.parquet", id_column="__index_level_0__")
+    assert table.ids[:3].tolist() == [1, 4, 9]
     np.testing.assert_array_equal(table.X, X)
 
 
 def test_a_column_that_counts_the_rows_is_warned_of(tmp_path):
     data = frame()
-    data.insert(0, "number", range(1, 61))
+    data.insert(0, "row number", range(1, 61))
     data.to_csv(tmp_path / "data.csv", index=False)
-    with pytest.warns(UserWarning, match="'number' counts the rows.*--id-column number"):
+    with pytest.warns(UserWarning, match="'row number' counts the rows.*--id-column 'row number'"):
         read_table(tmp_path / "data.csv")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        read_table(tmp_path / "data.csv", id_column="number")
+        read_table(tmp_path / "data.csv", id_column="row number")
 
 
 def test_missing_values_are_refused_dropped_or_filled_in(tmp_path):
@@ -285,6 +315,49 @@ def test_libsvm_counts_from_one_unless_zero_is_used(tmp_path):
     path.write_text("1 0:5 1:6 2:1 # a comment\n\n1 0:7 1:8 2:1\n")
     np.testing.assert_array_equal(read_table(path).X, [[5, 6, 1], [7, 8, 1]])
     assert read_table(path).labels is None
+    path.write_text("1 1:5 2:1\n" * 1500 + "2 1:6 2:1\n" * 5)  # sorted by their labels
+    assert np.bincount(read_table(path).labels).tolist() == [0, 1500, 5]
+
+
+def test_libsvm_counts_from_where_it_is_told(tmp_path):
+    path = tmp_path / "data.libsvm"
+    path.write_text("1 1:5 2:6\n2 1:7 2:8\n")
+    np.testing.assert_array_equal(read_table(path, libsvm_base=0).X, [[0, 5, 6], [0, 7, 8]])
+    np.testing.assert_array_equal(read_table(path, libsvm_base=1).X, [[5, 6], [7, 8]])
+    with pytest.warns(UserWarning, match=r"indices of .* run from 1 to 2, where the model has 3 "):
+        np.testing.assert_array_equal(read_table(path, n_features=3).X, [[5, 6, 0], [7, 8, 0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_table(path, n_features=3, libsvm_base=1)
+    path.write_text("1 0:5\n")
+    with pytest.raises(ValueError, match="has the index 0, but --libsvm-base 1 was said"):
+        read_table(path, libsvm_base=1)
+
+
+@pytest.mark.parametrize("options", [{"columns": "1,3"}, {"id_column": "2"}])
+def test_chosen_columns_of_libsvm_are_never_widened(options, tmp_path):
+    (tmp_path / "data.libsvm").write_text("1 1:5 2:6 3:7\n2 1:7 2:8 3:9\n")
+    with pytest.raises(ValueError, match="2 feature columns, and the model was fitted to 3"):
+        read_table(tmp_path / "data.libsvm", n_features=3, **options)
+
+
+def test_a_name_that_begins_with_a_space_can_be_chosen(tmp_path):
+    frame().rename(columns={"b": " b"}).to_parquet(tmp_path / "data.parquet")
+    table = read_table(tmp_path / "data.parquet", columns="a, b, c")
+    assert table.names == ("a", " b", "c")
+
+
+def test_odd_names_in_messages_are_escaped_cut_and_given_by_number(tmp_path):
+    odd = {"a": "\x1b[2J", "b": "x" * 100_000}
+    data = full_frame()[["id", *NAMES]].rename(columns=odd)
+    data.to_parquet(tmp_path / "data.parquet")
+    for options in ({}, {"columns": "e"}, {"expected": ["y" * 100_000], "n_features": 1}):
+        with pytest.raises(ValueError) as caught:
+            read_table(tmp_path / "data.parquet", **options)
+        assert str(caught.value).isprintable()
+        assert len(str(caught.value)) < 600
+    with pytest.raises(ValueError, match=r"--columns 2-5\."):
+        read_table(tmp_path / "data.parquet")
 
 
 def test_types_of_columns_become_numbers(tmp_path):
@@ -324,6 +397,40 @@ def test_labels_and_names_of_an_archive_are_read(tmp_path):
     np.testing.assert_array_equal(table.X, X[:, 1:3])
 
 
+def test_names_of_an_archive_may_be_bytes(tmp_path):
+    np.savez(tmp_path / "data.npz", X=X, names=np.array([name.encode() for name in "aöcd"]))
+    assert read_table(tmp_path / "data.npz").names == ("a", "ö", "c", "d")
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_ids_of_arrays_keep_all_their_digits(order, tmp_path):
+    wanted = [2**53 + 1, 2**63 - 1, -7]
+    table = np.column_stack([wanted, [1, 2, 3]]).astype(f"{order}i8")
+    np.save(tmp_path / "data.npy", table)
+    np.savez(tmp_path / "data.npz", X=table)
+    for name in ("data.npy", "data.npz"):
+        found = read_table(tmp_path / name, id_column="1")
+        assert found.ids.tolist() == wanted
+        assert found.ids.dtype.isnative
+        np.testing.assert_array_equal(found.X, [[1.0], [2.0], [3.0]])
+
+
+def test_a_column_of_floats_is_whole_only_where_floats_tell_whole_numbers_apart(tmp_path):
+    for values, wanted in (
+        ([1.0, 2.0], [1, 2]),
+        ([1.0, 1e300], [1.0, 1e300]),
+        ([1.0, 2.0**53], [1.0, 2.0**53]),
+        ([1.0, np.inf], [1.0, np.inf]),
+        ([1.0, 0.5], [1.0, 0.5]),
+    ):
+        np.save(tmp_path / "data.npy", np.column_stack([values, [3.0, 4.0]]))
+        found = read_table(tmp_path / "data.npy", id_column="1").ids.tolist()
+        assert found == wanted
+        assert [type(value) for value in found] == [type(value) for value in wanted]
+    (tmp_path / "data.libsvm").write_text("1e300 1:1\n1 1:2\n")
+    assert read_table(tmp_path / "data.libsvm").labels.tolist() == [1e300, 1.0]
+
+
 @pytest.mark.parametrize("kind", ["csv", "parquet", "feather", "npy"])
 def test_standard_input_is_recognised_by_its_first_bytes(kind, tmp_path, monkeypatch):
     content = write_numbers(tmp_path / f"data.{kind}", X).read_bytes()
@@ -335,12 +442,18 @@ BAD_TABLES = {
     "text": (
         "id,a,city\nr1,1,Bonn\nr2,2,Oslo\n",
         {},
-        r"column 'id' holds 'r1' in row 1, which is no number \(and so do 1 more rows\). The same "
+        r"column 'id' holds 'r1' in row 1, which is no number \(1 more row with text\). The same "
         r"goes for 'city'. If it names the rows, say --id-column id; if it holds true classes, "
         r"--label-column id; to leave it out, choose columns: --columns a\.",
     ),
-    "decimal comma": ("a;b\n1,5;2\n", {}, r"column 'a' holds '1,5' in row 1"),
-    "ragged": ("a,b\n1,2\n3\n", {}, r"row 2 has 1 fields where 2 are expected.*line 3"),
+    "decimal comma": (
+        "a;b\n1,5;2\n",
+        {},
+        r"column 'a' holds '1,5' in row 1.*decimal point: replace the comm",
+    ),
+    "underscore": ("a,b\n1,2\n1_0,3\n", {}, r"column 'a' holds '1_0' in row 2"),
+    "ragged": ("a,b\n1,2\n3\n", {}, r"row 2 has 1 field where 2 are expected.*line 3"),
+    "libsvm": ("1 1:2\n1 1:3\n", {}, r"It looks like LIBSVM: say --format libsvm"),
     "infinite": ("a,b\n1,2\n3,inf\n", {}, r"column 'b' holds an infinite value in row 2"),
     "no rows": ("a,b\n", {}, r"holds no rows"),
     "blank": ("\n\n", {}, r"holds no rows"),
@@ -352,9 +465,15 @@ BAD_TABLES = {
         {"columns": "bees"},
         r"no column 'bees'. Did you mean 'bee'",
     ),
-    "beyond": ("a,b\n1,2\n", {"columns": "1-3"}, r"--columns 1-3 goes beyond the 2 columns"),
+    "beyond": ("a,b\n1,2\n", {"columns": "0-1"}, r"--columns 0-1 goes beyond .*counted from 1"),
     "twice": ("a,b\n1,2\n", {"columns": "a,1"}, r"column 'a' is asked for twice"),
     "id as feature": ("a,b\n1,2\n", {"columns": "a", "id_column": "a"}, r"'a' is asked for twice"),
+    "id as label": (
+        "a,b\n1,2\n",
+        {"id_column": "a", "label_column": "a"},
+        r"'a' is asked for twice",
+    ),
+    "base": ("a,b\n1,2\n", {"libsvm_base": 0}, r"--libsvm-base is for LIBSVM, not for csv"),
     "nothing left": ("a\n1\n", {"id_column": "a"}, r"no column left to cluster by"),
     "both": ("a\n1\n", {"drop_missing": True, "impute": "mean"}, r"exclude each other"),
     "a number is no name": (

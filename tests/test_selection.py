@@ -101,7 +101,7 @@ def test_compare_sets_all_methods_beside_each_other():
     K = np.exp(-np.square(X[:, None] - X[None]).sum(axis=2) / 50)
     given = compare(K, 4, kernel="precomputed", n_seeds=1, random_state=0)
     assert "nystrom, kmeans" not in given["method"]
-    with pytest.raises(ValueError, match=r"variants \['svd'\] are not known. Known: exact, one-p"):
+    with pytest.raises(ValueError, match=r"variants \['svd'\] are not known. Known: exact; one-p"):
         compare(X, 4, variants=["svd"])
 
 

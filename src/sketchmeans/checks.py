@@ -18,6 +18,18 @@ PAIRS = 1000
 """Entries of a precomputed kernel that are compared with their mirror images before a pass."""
 
 
+def printable(text: str, longest: int = 200) -> str:
+    r"""Return text of a stranger for a terminal: cut, and escaped where it does not print.
+
+    >>> print(printable("a\x1b[31mb"))
+    a\x1b[31mb
+    >>> printable("x" * 300, 4)
+    'xxx…'
+    """
+    cut = text if len(text) <= longest else text[: longest - 1] + "…"
+    return "".join(mark if mark.isprintable() else repr(mark)[1:-1] for mark in cut)
+
+
 def check_choice(name: str, value: Any, known: Iterable[str]) -> None:
     """Refuse a name that is not known, and list those that are."""
     known = list(known)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import tracemalloc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -85,6 +85,7 @@ def compare(
     variants: Sequence[str] | None = None,
     n_seeds: int = 5,
     random_state: Any = None,
+    progress: Callable[[str, int, int], None] | None = None,
     **options: Any,
 ) -> Table:
     """Cluster X by every method at equal memory, and measure all of them exactly.
@@ -107,6 +108,8 @@ def compare(
     n_seeds : int
         Seeds to average over.
     random_state : int, RandomState or None
+    progress : callable, optional
+        Told the name of a method, how many of its fits are done, and how many there are.
     **options
         Passed on to ``KernelKMeans``: kernel, gamma, n_jobs, …
 
@@ -120,7 +123,7 @@ def compare(
     names = list(VARIANTS) if variants is None else list(variants)
     unknown = [name for name in names if name not in VARIANTS]
     if unknown:
-        raise ValueError(f"variants {unknown} are not known. Known: {', '.join(VARIANTS)}.")
+        raise ValueError(f"variants {unknown} are not known. Known: {'; '.join(VARIANTS)}.")
     rank = n_clusters if rank is None else rank
     width = 2 * rank if width is None else width
     seeds = check_random_state(random_state).randint(2**31 - 1, size=n_seeds)
@@ -133,6 +136,8 @@ def compare(
             del chosen["oversampling"]
         found: list[dict[str, float]] = []
         for index, seed in enumerate(seeds):
+            if progress is not None:
+                progress(name, index, n_seeds)
             model = KernelKMeans(n_clusters, random_state=int(seed), **chosen)
             if index == 0:
                 tracemalloc.start()
@@ -159,6 +164,8 @@ def compare(
                 values["NMI"] = float(normalized_mutual_info_score(truth, model.labels_))
             values["seconds"] = seconds
             found.append(values)
+        if progress is not None:
+            progress(name, n_seeds, n_seeds)
         row: dict[str, Any] = {"method": name, "numbers a sample": model.width_}
         for key in found[0]:
             row[key] = float(np.nanmean([values[key] for values in found]))

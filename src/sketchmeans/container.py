@@ -116,7 +116,9 @@ def read_header(file: BinaryIO) -> tuple[dict[str, Any], list[Entry]]:
     size = os.fstat(file.fileno()).st_size
     begin = _read(file, min(size, _PREAMBLE.size))
     if begin[: len(MAGIC)] != MAGIC:
-        shown = f"it begins with {begin[:8]!r}" if begin else "it is empty"
+        shown = (
+            f"it is no sketchmeans model: it begins with {begin[:8]!r}" if begin else "it is empty"
+        )
         raise ModelFileError(f"{shown}, and a model that save wrote begins with {MAGIC!r}.")
     if len(begin) < _PREAMBLE.size:
         raise ModelFileError(f"it ends after {len(begin)} bytes. {_DAMAGED}")

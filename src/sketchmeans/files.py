@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,24 +16,44 @@ def refuse_existing(path: str | os.PathLike[str], *, way_out: str) -> None:
         raise FileExistsError(f"{os.fspath(path)} exists already. {way_out}")
 
 
+def real_file(path: str | os.PathLike[str]) -> Path:
+    """Return where a file lies, or will, behind all links; refuse what is no ordinary file.
+
+    A device or a pipe must not be replaced by a file, nor a link by what it should lead to.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        mode = stat.S_IFREG
+    if stat.S_ISDIR(mode):
+        raise ValueError(f"{os.fspath(path)} is a folder: name a file in it.")
+    if not stat.S_ISREG(mode):
+        raise ValueError(
+            f"{os.fspath(path)} is a device or a pipe, and no file can take its place. Choose "
+            "another name."
+        )
+    return Path(os.path.realpath(path) if os.path.islink(path) else path)
+
+
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path in the folder of ``path``; it becomes ``path`` if all went well.
 
     Whatever goes wrong before the block ends, Ctrl-C included, ``path`` is as it was and nothing is
-    left beside it. The name ends as that of ``path`` does, for writers that look at it.
+    left beside it. A link stays, and leads to the new file. The name ends as that of ``path``
+    does, for writers that look at it.
 
     >>> with whole_file("labels.csv") as temporary:  # doctest: +SKIP
     ...     temporary.write_text("id,label")
     """
-    target = Path(path)
+    target = real_file(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(
             f"the folder {target.parent} does not exist, so {target.name} cannot be written there. "
             "Create it first."
         )
     handle, name = tempfile.mkstemp(
-        prefix=".unfinished-", suffix="".join(target.suffixes[-2:]), dir=target.parent
+        prefix=".unfinished-", suffix="".join(Path(path).suffixes[-2:]), dir=target.parent
     )
     os.close(handle)
     temporary = Path(name)

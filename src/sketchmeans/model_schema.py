@@ -25,6 +25,7 @@ Check = Callable[[str, Any], None]
 OUTPUTS = (None, "default", "pandas", "polars")
 """What ``set_output`` may have asked of ``transform``."""
 LONGEST_TEXT = 1000
+"""Characters of any text in a header: ``info`` prints them."""
 MOST_JOBS = 1024
 """``predict`` starts as many threads: a file does not decide to start a million."""
 
@@ -101,11 +102,13 @@ def check(header: dict[str, Any], entries: list[Entry]) -> None:
     expected |= {"standardized"}
     if set(header) != expected:
         odd = sorted(set(header) ^ expected)
-        raise ModelFileError(f"its header lacks or has too much: {', '.join(odd)[:200]}.")
+        raise ModelFileError(f"its header lacks or has too much: {', '.join(odd)}.")
     name = header["estimator"]
     if not isinstance(name, str) or name not in ESTIMATORS:
         raise ModelFileError(f"{name!r:.80} is not one of {', '.join(ESTIMATORS)}.")
     kept = ESTIMATORS[name]
+    if not _is_short_text(header["written_by"]):
+        raise ModelFileError(f"written_by={header['written_by']!r:.80} is no short text.")
     _check_parameters(header["parameters"], kept.cls)
     numbers = header["numbers"]
     if not isinstance(numbers, dict) or set(numbers) != set(kept.numbers):
@@ -144,13 +147,22 @@ def _check_stats(stats: Any) -> None:
     if not isinstance(stats, dict):
         raise ModelFileError("its stats_ are no object.")
     for name, value in stats.items():
+        if not _is_short_text(name):
+            raise ModelFileError(f"its stats_ have the name {name!r:.80}, which is no short text.")
         for inner, number in value.items() if isinstance(value, dict) else [(name, value)]:
             _check_scalar(inner, number)
 
 
+def _is_short_text(value: Any) -> bool:
+    """Whether a value is text that fits on a terminal and does nothing to it."""
+    return isinstance(value, str) and len(value) <= LONGEST_TEXT and value.isprintable()
+
+
 def _check_scalar(name: str, value: Any) -> None:
-    """Refuse what is not null, true, false, a finite number or a short text."""
-    if isinstance(value, str) and len(value) <= LONGEST_TEXT:
+    """Refuse what is not null, true, false, a finite number or a short text, under a short name."""
+    if not _is_short_text(name):
+        raise ModelFileError(f"{name!r:.80} is no name of a value.")
+    if _is_short_text(value):
         return
     if not isinstance(value, int | float | None):
         raise ModelFileError(f"{name:.80}={value!r:.80} is neither a number nor a short text.")

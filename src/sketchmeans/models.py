@@ -10,22 +10,25 @@ from __future__ import annotations
 import json
 import os
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 import sketchmeans
 from sketchmeans import container, stored_points
+from sketchmeans.checks import printable
 from sketchmeans.container import ModelFileError
 from sketchmeans.embedding import KernelEmbedding
 from sketchmeans.files import refuse_existing, whole_file
 from sketchmeans.full import FullKernelKMeans
 from sketchmeans.kernels import FloatArray
 from sketchmeans.lloyd import FeatureCentroids
-from sketchmeans.model_schema import ESTIMATORS, Model, certificate_of, check
+from sketchmeans.model_schema import ESTIMATORS, LONGEST_TEXT, Model, certificate_of, check
 from sketchmeans.precomputed import GivenRows
 from sketchmeans.stored_points import check_range
 
@@ -108,15 +111,8 @@ def load(path: str | os.PathLike[str]) -> Model:
     ModelFileError
         A ValueError: the file is no model, is damaged, or was written by a newer sketchmeans.
     """
-    try:
-        container.check_regular(path)
-        with open(path, "rb", buffering=0) as file:
-            header, entries = container.read_header(file)
-            check(header, entries)
-            arrays = container.read_arrays(file, entries)
-        return _put_together(header, arrays)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise ModelFileError(f"{os.fspath(path)} cannot be loaded: {error}") from error
+    with _opened(path) as (file, header, entries):
+        return _put_together(header, container.read_arrays(file, entries))
 
 
 def read_description(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -133,14 +129,27 @@ def read_description(path: str | os.PathLike[str]) -> dict[str, Any]:
         The estimator, its parameters, numbers, statistics and certificate; under "arrays" the
         shape and dtype of each array.
     """
+    with _opened(path) as (_, header, entries):
+        return {**header, "arrays": {entry.name: (entry.shape, entry.dtype) for entry in entries}}
+
+
+@contextmanager
+def _opened(
+    path: str | os.PathLike[str],
+) -> Iterator[tuple[BinaryIO, dict[str, Any], list[container.Entry]]]:
+    """Yield a model file, read as far as its arrays, and its checked header and table."""
     try:
         container.check_regular(path)
         with open(path, "rb", buffering=0) as file:
             header, entries = container.read_header(file)
-        check(header, entries)
+            check(header, entries)
+            yield file, header, entries
+    except FileNotFoundError:
+        raise FileNotFoundError(f"there is no file {path}. Look at its name.") from None
     except (ValueError, TypeError, OverflowError) as error:
-        raise ModelFileError(f"{os.fspath(path)} cannot be read: {error}") from error
-    return {**header, "arrays": {entry.name: (entry.shape, entry.dtype) for entry in entries}}
+        # What a file holds is quoted in messages, and may be as long as the file.
+        said = printable(str(error), LONGEST_TEXT)
+        raise ModelFileError(f"{os.fspath(path)} cannot be loaded: {said}") from error
 
 
 def _take_apart(model: Any, name: str) -> tuple[dict[str, Any], dict[str, FloatArray]]:

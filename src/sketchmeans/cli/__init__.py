@@ -6,7 +6,9 @@ when it is asked for, so that ``sketchmeans --help`` answers at once.
 
 from __future__ import annotations
 
+import difflib
 import importlib
+import re
 import warnings
 from typing import Any, TextIO
 
@@ -28,6 +30,18 @@ COMMANDS = {
 FAILURES = (ValueError, TypeError, OSError, ImportError, MemoryError)
 """What the library raises of bad input: its text is written for people."""
 
+OPTIONS = {
+    "n_clusters": "--clusters",
+    "n_passes": "--passes",
+    "n_refine": "--refine",
+    "n_jobs": "--jobs",
+    "memory_limit": "--memory-limit",
+    "random_state": "--seed",
+}
+"""What the command line calls parameters of the library."""
+# What stands in quotes, or is a part of a name, comes from the user.
+PARAMETER = re.compile(rf"(?<![\w'\"./-])({'|'.join(OPTIONS)})(?![\w'\"/-]|\.\w)")
+
 
 class _Commands(click.Group):
     """A group whose commands live in modules of their own."""
@@ -45,12 +59,22 @@ class _Commands(click.Group):
             # NOTE: a broken pipe is left to click, which ends without a word.
             if isinstance(error, BrokenPipeError):
                 raise
-            raise click.ClickException(str(error) or type(error).__name__) from error
+            said = PARAMETER.sub(lambda match: OPTIONS[match[0]], str(error))
+            raise click.ClickException(said or type(error).__name__) from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names, in the order in which they are listed above."""
         del ctx
         return list(COMMANDS)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Suggest the nearest command to one that does not exist."""
+        close = difflib.get_close_matches(args[0], COMMANDS, n=1)
+        if close and args[0] not in COMMANDS:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {close[0]!r}?")
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the module of a command."""
@@ -71,7 +95,7 @@ class _Commands(click.Group):
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=examples(
         "sketchmeans demo --write .",
-        "sketchmeans cluster rings.csv -k 2 --label-column ring --kernel polynomial --degree 2",
+        "sketchmeans cluster rings.csv -k 2 --label-column ring",
         "sketchmeans cluster --help",
         completion=True,
     ),

@@ -12,6 +12,7 @@ from sketchmeans.cli.options import (
     examples,
     given,
     kernel_options,
+    number_or,
     output_options,
     print_json,
     read,
@@ -92,7 +93,7 @@ def command(
 
     widths = None
     if gammas is not None:
-        widths = [_number(text.strip()) for text in gammas.split(",")]
+        widths = [number_or(free=True)(text.strip()) for text in gammas.split(",")]
     found = choose(
         table.X,
         n_clusters=clusters,
@@ -107,10 +108,3 @@ def command(
         print_json({"data": data, **said})
     else:
         click.echo(str(found))
-
-
-def _number(text: str) -> Any:
-    try:
-        return float(text)
-    except ValueError:
-        return text

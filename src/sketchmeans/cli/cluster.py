@@ -18,6 +18,7 @@ from sketchmeans.cli.options import (
     print_json,
     read,
     reading_options,
+    refuse_shared,
     run_options,
     training_options,
     verbosity,
@@ -39,7 +40,13 @@ if TYPE_CHECKING:
 @DATA
 @click.option("-k", "--clusters", type=int, required=True, help="Clusters to find.")
 @kernel_options
-@click.option("--method", type=click.Choice(METHODS), default="one-pass", show_default=True)
+@click.option(
+    "--method",
+    type=click.Choice(METHODS),
+    default="one-pass",
+    show_default=True,
+    help="How the kernel is approximated; compare tries them all.",
+)
 @click.option(
     "--rank",
     type=number_or("auto"),
@@ -101,9 +108,13 @@ def command(
 
     if output == "-" and as_json:
         raise click.UsageError("-o - and --json both write to standard output. Choose one of them.")
-    for path, labels in ((output, True), (report, False), (model_path, False)):
-        if path is not None:
-            check_output(path, force=force, labels=labels)
+    outputs = given(output=output, report=report, save=model_path)
+    for option in ("report", "save"):
+        if outputs.get(option) == "-":
+            raise click.UsageError(f"--{option} - would be standard output. Name a file.")
+    refuse_shared({"DATA": data, **{f"--{option}": path for option, path in outputs.items()}})
+    for option, path in outputs.items():
+        check_output(path, force=force, labels=option == "output")
     table = read(data, quiet=quiet, **reading)
 
     from sketchmeans.cluster import KernelKMeans
@@ -126,12 +137,14 @@ def command(
         ),
     ).fit(table.X)
     model.set_params(verbose=0)
-    if output is not None:
-        write_labels(output, table, model.labels_)
-    if report is not None:
-        _report(data, model, table, report, force)
-    if model_path is not None:
-        _save(model, table, model_path, force)
+    for option, path in outputs.items():
+        check_output(path, force=force, labels=option == "output")  # it may have come meanwhile
+        if option == "output":
+            write_labels(path, table, model.labels_)
+        elif option == "report":
+            _report(data, model, table, path)
+        else:
+            _save(model, table, path)
     result = _result(data, model, table)
     result |= given(labels_file=output, model_file=model_path, report_file=report)
     if as_json:
@@ -140,7 +153,7 @@ def command(
         click.echo(_summary(result, model, verbose), err=output == "-")
 
 
-def _save(model: Any, table: TableData, path: str, force: bool) -> None:
+def _save(model: Any, table: TableData, path: str) -> None:
     """Write the model, with what ``predict`` must know of the columns."""
     import numpy as np
 
@@ -150,7 +163,7 @@ def _save(model: Any, table: TableData, path: str, force: bool) -> None:
         model.feature_names_in_ = np.array(table.names, object)
     if table.scale is not None:
         model.standard_center_, model.standard_scale_ = table.center, table.scale
-    save(model, path, overwrite=force)
+    save(model, path, overwrite=True)
 
 
 def _result(data: str, model: Any, table: TableData) -> dict[str, Any]:
@@ -160,6 +173,8 @@ def _result(data: str, model: Any, table: TableData) -> dict[str, Any]:
     import numpy as np
 
     import sketchmeans
+    from sketchmeans.comparison import accuracy
+    from sketchmeans.report.content import agreement
 
     sizes = np.bincount(model.labels_, minlength=model.n_clusters)
     result: dict[str, Any] = {
@@ -177,39 +192,32 @@ def _result(data: str, model: Any, table: TableData) -> dict[str, Any]:
         "width": model.width_,
         "seed": model.random_state,
         "clusters": [{"cluster": i, "rows": int(size)} for i, size in enumerate(sizes)],
-        "objective": model.inertia_,
+        "inertia": model.inertia_,
         "certificate": asdict(model.certificate_),
         "stats": model.stats_,
     }
     if table.labels is not None:
-        result["agreement"] = {"with": table.label_name} | _agreement(table.labels, model.labels_)
+        found = agreement(table.labels, model.labels_, model.n_clusters)
+        result["agreement"] = {
+            "with": table.label_name,
+            "accuracy": accuracy(found.codes, model.labels_),
+            "NMI": found.nmi,
+            "ARI": found.ari,
+        }
     return result
-
-
-def _agreement(truth: Any, labels: Any) -> dict[str, float]:
-    """Return how well labels agree with true classes, which may be of any type."""
-    import numpy as np
-    from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
-
-    from sketchmeans.comparison import accuracy
-
-    classes = np.unique(truth, return_inverse=True)[1]
-    return {
-        "accuracy": accuracy(classes, labels),
-        "NMI": float(normalized_mutual_info_score(classes, labels)),
-        "ARI": float(adjusted_rand_score(classes, labels)),
-    }
 
 
 def _summary(result: dict[str, Any], model: Any, verbose: bool) -> str:
     """Return the result as a person reads it."""
+    from sketchmeans.io.source import counted
     from sketchmeans.tables import Table
 
     n = result["rows"]
     rows = [{**cluster, "share": f"{cluster['rows'] / n:.1%}"} for cluster in result["clusters"]]
     gamma = "" if model.gamma_ is None else f", gamma {model.gamma_:.4g}"
     parts = [
-        f"{n:,} rows of {result['columns']:,} columns in {model.n_clusters} clusters: "
+        f"{counted(n, 'row')} of {counted(result['columns'], 'column')} in "
+        f"{counted(model.n_clusters, 'cluster')}: "
         f"{model.kernel} kernel{gamma}, {model.method}, rank {model.rank_}.",
         str(Table(tuple(rows))),
     ]
@@ -238,9 +246,9 @@ def _summary(result: dict[str, Any], model: Any, verbose: bool) -> str:
     return "\n\n".join([*parts, *(["\n".join(written)] if written else [])])
 
 
-def _report(data: str, model: Any, table: TableData, path: str, force: bool) -> None:
+def _report(data: str, model: Any, table: TableData, path: str) -> None:
     """Write the report; rows without ids go by their number in the file."""
-    from sketchmeans.report import write_report
+    from sketchmeans.report import Preparation, write_report
 
     write_report(
         path,
@@ -251,5 +259,6 @@ def _report(data: str, model: Any, table: TableData, path: str, force: bool) -> 
         ids=(table.rows if table.ids is None else table.ids).tolist(),
         truth=table.labels,
         source="standard input" if data == "-" else data,
-        overwrite=force,
+        preparation=Preparation(table.center, table.scale, table.n_dropped, table.n_imputed),
+        overwrite=True,
     )

@@ -17,6 +17,7 @@ from sketchmeans.cli.options import (
     read,
     reading_options,
     run_options,
+    stages,
     training_options,
 )
 
@@ -40,7 +41,13 @@ EXACT_LIMIT = 5000
     metavar="NAMES",
     help='Rows of the table, with semicolons between: "one-pass; nystrom, kmeans".',
 )
-@click.option("--seeds", type=click.IntRange(1), default=5, show_default=True)
+@click.option(
+    "--seeds",
+    type=click.IntRange(1),
+    default=5,
+    show_default=True,
+    help="Fits of each method, each with a seed of its own, to average over.",
+)
 @run_options
 @reading_options
 @training_options
@@ -76,19 +83,22 @@ def command(
                 f"the exact method would store a matrix of {len(table.rows):,} × "
                 f"{len(table.rows):,} and is left out. Ask for it with --methods exact."
             )
-    found = compare(
-        table.X,
-        clusters,
-        y=table.labels,
-        rank=rank,
-        width=width,
-        variants=names,
-        n_seeds=seeds,
-        random_state=seed,
-        kernel=kernel,
-        verbose=int(verbose),
-        **given(gamma=gamma, degree=degree, coef0=coef0, n_jobs=jobs),
-    )
+    # With -v every fit tells of its stages; two bars at once would write over each other.
+    with stages(quiet or verbose) as show:
+        found = compare(
+            table.X,
+            clusters,
+            y=table.labels,
+            rank=rank,
+            width=width,
+            variants=names,
+            n_seeds=seeds,
+            random_state=seed,
+            progress=lambda name, done, total: show(name, done, total, (total, "fits")),
+            kernel=kernel,
+            verbose=int(verbose),
+            **given(gamma=gamma, degree=degree, coef0=coef0, n_jobs=jobs),
+        )
     if as_json:
         print_json({"data": data, "caption": found.caption, "rows": list(found)})
     else:

@@ -29,6 +29,16 @@ def command(model: str, as_json: bool) -> None:
         click.echo(_text(model, found))
 
 
+def _fitted(found: dict[str, Any]) -> str:
+    """Return what the fit came to, in a line."""
+    rows = next(
+        found["arrays"][name][0][0] for name in ("labels_", "embedding_") if name in found["arrays"]
+    )
+    known = {"rank": found["numbers"].get("rank_"), "gamma": found["numbers"]["gamma_"]}
+    said = ", ".join(f"{name} {value:.4g}" for name, value in known.items() if value is not None)
+    return f"Fitted to {rows:,} rows{': ' if said else ''}{said}."
+
+
 def _text(path: str, found: dict[str, Any]) -> str:
     """Return the description as a person reads it."""
     from sketchmeans.memory import human
@@ -46,10 +56,12 @@ def _text(path: str, found: dict[str, Any]) -> str:
         + (", standardized" if found["standardized"] else "")
         + ".",
         f"Options: {options}.",
+        _fitted(found),
     ]
     arrays = tuple(
         {"array": name, "shape": " × ".join(f"{size:,}" for size in shape), "type": dtype}
         for name, (shape, dtype) in found["arrays"].items()
+        if not name.startswith(("_", "feature_names_"))
     )
     certificate = certificate_of(found["certificate_"], needed=found["certificate_"] is not None)
     parts = ["\n".join(lines), str(Table(arrays))]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shlex
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -90,6 +92,12 @@ reading_options = together(
     click.option(
         "--format", type=click.Choice(FORMATS), help="Format of DATA; by its extension if left out."
     ),
+    click.option(
+        "--libsvm-base",
+        type=click.IntRange(0, 1),
+        metavar="0|1",
+        help="First index of a LIBSVM file; 1 if left out, or 0 if 0 is there.",
+    ),
 )
 
 training_options = together(
@@ -104,7 +112,13 @@ training_options = together(
 )
 
 kernel_options = together(
-    click.option("--kernel", type=click.Choice(KERNELS), default="rbf", show_default=True),
+    click.option(
+        "--kernel",
+        type=click.Choice(KERNELS),
+        default="rbf",
+        show_default=True,
+        help="How alike two rows are; precomputed: DATA is the kernel matrix.",
+    ),
     click.option(
         "--gamma",
         type=number_or(free=True),
@@ -136,6 +150,18 @@ output_options = together(
 )
 
 
+def refuse_shared(files: dict[str, str]) -> None:
+    """Refuse one file in two places of the command line: one would be written over the other."""
+    seen: dict[str, str] = {}
+    for option, path in files.items():
+        place = os.path.realpath(path)
+        if path != "-" and place in seen:
+            raise click.UsageError(
+                f"{seen[place]} and {option} are the same file, {path}. Name two files."
+            )
+        seen[place] = option
+
+
 def read(data: str, *, quiet: bool, **options: Any) -> TableData:
     """Read the table of a command, and tell of what was left out or filled in."""
     from sketchmeans.io import read_table
@@ -145,9 +171,9 @@ def read(data: str, *, quiet: bool, **options: Any) -> TableData:
             warnings.simplefilter("ignore")
         table = read_table(data, **options)
     if not quiet and table.n_dropped:
-        note(f"{table.n_dropped:,} of {table.n_rows:,} rows were dropped: a value was missing.")
+        note(f"dropped for a missing value: {table.n_dropped:,} of {table.n_rows:,} rows.")
     if not quiet and table.n_imputed:
-        note(f"{table.n_imputed:,} missing values were filled in.")
+        note(f"missing values filled in: {table.n_imputed:,}.")
     return table
 
 
@@ -159,6 +185,21 @@ def given(**options: Any) -> dict[str, Any]:
 def verbosity(quiet: bool, verbose: bool) -> int:
     """Return ``verbose`` for the estimators: progress on a terminal, or where it was asked for."""
     return int(verbose or (sys.stderr.isatty() and not quiet))
+
+
+@contextmanager
+def stages(quiet: bool) -> Iterator[Callable[..., None]]:
+    """Yield what draws the stages of a command on a terminal, and does nothing elsewhere."""
+    from sketchmeans.progress import Bar
+
+    if quiet or not sys.stderr.isatty():
+        yield lambda *stage: None
+        return
+    bar = Bar(sys.stderr)
+    try:
+        yield bar.show
+    finally:
+        bar.close()
 
 
 def note(text: str) -> None:

@@ -13,6 +13,8 @@ from sketchmeans.cli.options import (
     print_json,
     read,
     reading_options,
+    refuse_shared,
+    stages,
 )
 
 
@@ -62,6 +64,8 @@ def command(
 
     if output == "-" and as_json:
         raise click.UsageError("--json and the labels both go to standard output. Add -o FILE.")
+    refuse_shared({"DATA": data, "--output": output})
+    refuse_shared({"MODEL": model, "--output": output})
     check_output(output, force=force, labels=True)
     fitted: Any = load(model)
     if not hasattr(fitted, "predict"):
@@ -81,7 +85,12 @@ def command(
     )
     if hasattr(fitted, "standard_scale_"):
         table = table.standardized(fitted.standard_center_, fitted.standard_scale_)
-    labels = fitted.set_params(n_jobs=jobs).predict(table.X)
+    rows = len(table.rows)
+    with stages(quiet) as show:
+        show("predict", 0, 1, (rows, "rows"))
+        labels = fitted.set_params(n_jobs=jobs).predict(table.X)
+        show("predict", 1, 1, (rows, "rows"))
+    check_output(output, force=force, labels=True)  # it may have come meanwhile
     write_labels(output, table, labels)
     counts = dict(enumerate(np.bincount(labels).tolist()))
     if as_json:

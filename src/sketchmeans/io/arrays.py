@@ -12,7 +12,7 @@ from numpy.lib import format as npy
 from scipy import sparse
 
 from sketchmeans.io.opening import ARRAY_RATIO, DataError, DataFile, check_expansion
-from sketchmeans.io.source import Source, check_names, unnamed
+from sketchmeans.io.source import Source, check_names, unnamed, whole_numbers
 
 HEADER_LIMIT = 10_000
 """Characters of the header of an array: it is parsed as a Python literal."""
@@ -47,19 +47,19 @@ class ArraySource(Source):
                 f"{file.name} declares an array of {' × '.join(map(str, shape))} {dtype} numbers, "
                 f"which is {declared:,} bytes, and holds {held:,}: it is damaged or cut off."
             )
-        return as_table(filled(file.handle, dtype, shape, fortran), file.name)
+        return check_table(filled(file.handle, dtype, shape, fortran), file.name)
 
     def read(self, features: Sequence[int], kept: Sequence[int]) -> tuple[Any, list[Any]]:
         """Return columns of the array, which itself is let go."""
         X, others = self._X, []
         for index in kept:
+            # Before X becomes floats: whole numbers beyond 2⁵³ would be rounded.
             column = X[:, [index]].toarray()[:, 0] if sparse.issparse(X) else X[:, index]
-            whole = np.isfinite(column).all() and (column == np.rint(column)).all()
-            others.append(column.astype(np.int64) if whole else column.copy())
+            others.append(whole_numbers(column))
         self._X = None
         if list(features) != list(range(X.shape[1])):
             X = X[:, list(features)]
-        return X, others
+        return _floats(X), others
 
     def own_labels(self) -> Any:
         """Return the labels of an archive, or None."""
@@ -94,7 +94,7 @@ class ArchiveSource(ArraySource):
                     f"{file.name} holds {len(members)} arrays ({listed}), and none is called X. "
                     "Save the one to cluster as X: np.savez(path, X=X)."
                 )
-            X = as_table(self._member(archive, members[data]), file.name)
+            X = check_table(self._member(archive, members[data]), file.name)
             if (label := _first(LABEL_NAMES, members)) is not None:
                 self._labels = self._member(archive, members[label])
                 self.labels_name = label
@@ -127,7 +127,7 @@ class ArchiveSource(ArraySource):
         build = sparse.csr_matrix if kind == "csr" else sparse.csc_matrix
         X = build((parts["data"], parts["indices"], parts["indptr"]), shape=shape)
         X.check_format(full_check=True)
-        return as_table(X.tocsr(), self.file.name)
+        return check_table(X.tocsr(), self.file.name)
 
     def _member(self, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
         name = f"{self.file.name} ({member.filename})"
@@ -188,8 +188,8 @@ def filled(stream: IO[bytes], dtype: Any, shape: tuple[int, ...], fortran: bool)
     return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
 
 
-def as_table(X: Any, name: str) -> Any:
-    """Return X as floats in rows and columns: float32 stays, anything else becomes float64."""
+def check_table(X: Any, name: str) -> Any:
+    """Return X, which must be real numbers in rows and columns."""
     if X.ndim != 2:
         raise DataError(
             f"{name} holds an array of shape {X.shape}: rows and columns are needed. Reshape it "
@@ -197,6 +197,11 @@ def as_table(X: Any, name: str) -> Any:
         )
     if X.dtype.kind not in "fiub":
         raise DataError(f"{name} holds {X.dtype} values: kernels need real numbers.")
+    return X
+
+
+def _floats(X: Any) -> Any:
+    """Return X as floats: float32 stays, anything else becomes float64."""
     wanted = np.float32 if X.dtype in (np.float16, np.float32) else np.float64
     X = X.astype(wanted, copy=False)
     return X if sparse.issparse(X) else np.ascontiguousarray(X)
@@ -208,7 +213,10 @@ def _first(known: Sequence[str], members: dict[str, Any]) -> str | None:
 
 def _names(file: DataFile, names: Any, width: int) -> list[str]:
     """Return the names of columns that an archive holds, checked."""
-    found = [str(name) for name in names.reshape(-1)]
+    found = [
+        name.decode() if isinstance(name, bytes) else str(name)
+        for name in names.reshape(-1).tolist()
+    ]
     if len(found) != width:
         raise DataError(f"{file.name} names {len(found)} columns and has {width}.")
     check_names(file, found)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import difflib
 import re
+import warnings
 from collections.abc import Sequence
 
 from sketchmeans.io.opening import DataError
-from sketchmeans.io.source import SHOWN, Source, columns_option
+from sketchmeans.io.source import Source, column_option, columns_option, listed, quoted
 
 
 def choose_columns(
@@ -22,55 +23,74 @@ def choose_columns(
     kept = [find_column(source, name) for name in (id_column, label_column) if name is not None]
     if columns is not None:
         wanted = next(csv.reader([columns])) if isinstance(columns, str) else columns
-        features = [index for name in wanted for index in _span(source, name.strip())]
+        features = [index for name in wanted for index in _span(source, name)]
     elif expected is not None and source.named:
         features = [_expected(source, name) for name in expected]
     else:
         features = [index for index in range(len(source.names)) if index not in kept]
         _refuse_nameless(source, features)
-    seen = set(kept)
-    for index in features:
+    seen: set[int] = set()
+    for index in [*kept, *features]:
         if index in seen:
             raise DataError(
-                f"column {source.names[index]!r} is asked for twice. Name it once, in "
-                "--columns, --id-column or --label-column."
+                f"column {quoted(source.names[index])} is asked for twice. Name it once: a column "
+                "is a feature, an id or a label."
             )
         seen.add(index)
     if not features:
         raise DataError(f"{source.file.name} has no column left to cluster by.")
+    if columns is not None and expected is not None and source.named:
+        features = _in_order(source, features, expected)
     return kept, features
 
 
 def _refuse_nameless(source: Source, features: Sequence[int]) -> None:
     """Refuse the row index that pandas writes: as a feature it would outweigh all others."""
-    if source.nameless and 0 in features:
-        raise DataError(
-            f"{source.file.name}: the first column has no name, as the row index that pandas "
-            f"writes. Carry it along with --id-column '{source.names[0]}', or choose columns: "
-            f"--columns {columns_option(source.names, features[1:])}."
+    for place in source.nameless:
+        if place not in features:
+            continue
+        others = [index for index in features if index not in source.nameless]
+        said = (
+            f"{source.file.name}: column {place + 1} has no name, as the row index that pandas "
+            f"writes. Carry it along with --id-column {column_option(source.names, place)}"
         )
+        if others:
+            said += f", or choose columns: --columns {columns_option(source.names, others)}"
+        raise DataError(f"{said}.")
 
 
-def check_number(source: Source, found: int, n_features: int) -> None:
-    """Refuse another number of features than the model has."""
-    if found == n_features or (found < n_features and source.may_widen):
+def check_number(source: Source, features: Sequence[int], n_features: int) -> None:
+    """Refuse another number of features than the model has, unless the last ones are just empty."""
+    found = len(features)
+    if found == n_features:
         return
-    raise DataError(
-        f"{source.file.name} has {found:,} feature columns, and the model was fitted to "
-        f"{n_features:,}. Choose the same columns with --columns, and leave ids out with "
-        "--id-column."
-    )
+    # Of chosen columns nobody knows which ones are absent.
+    if found > n_features or not source.may_widen or list(features) != list(range(found)):
+        raise DataError(
+            f"{source.file.name} has {found:,} feature columns, and the model was fitted to "
+            f"{n_features:,}. Choose the same columns with --columns, and leave ids out with "
+            "--id-column."
+        )
+    if source.base_is_guessed:
+        warnings.warn(
+            f"the indices of {source.file.name} run from 1 to {found:,}, where the model has "
+            f"{n_features:,} columns. They are taken to count from 1; if they count from 0, say "
+            "--libsvm-base 0.",
+            stacklevel=3,
+        )
 
 
 def _span(source: Source, text: str) -> list[int]:
     """Return the columns that a name, a number or a range of numbers stands for."""
+    text = text if text in source.places else text.strip()
     span = re.fullmatch(r"(\d{1,9})-(\d{1,9})", text)
     if text in source.places or span is None:
         return [find_column(source, text)]
     first, last = int(span[1]), int(span[2])
     if not 1 <= first <= last <= len(source.names):
         raise DataError(
-            f"--columns {text} goes beyond the {len(source.names)} columns of {source.file.name}."
+            f"--columns {text} goes beyond the {len(source.names)} columns of {source.file.name}, "
+            "which are counted from 1."
         )
     return list(range(first - 1, last))
 
@@ -79,11 +99,27 @@ def _expected(source: Source, name: str) -> int:
     """Return a column that a model was fitted to: by its name alone."""
     if name not in source.places:
         raise DataError(
-            f"{source.file.name} has no column {name!r}, which the model was fitted to. Its "
-            f"columns are {_shown(source)}. Rename them, or say which ones with --columns, in the "
-            "order of the model."
+            f"{source.file.name} has no column {quoted(name)}, which the model was fitted to. "
+            f"Its columns are {listed(source.names)}. Rename them, or say which ones with "
+            "--columns, in the order of the model."
         )
     return source.places[name]
+
+
+def _in_order(source: Source, features: list[int], expected: Sequence[str]) -> list[int]:
+    """Return chosen columns in the order of the model, by name; others stay where they stand."""
+    names = [source.names[index] for index in features]
+    if sorted(names) == sorted(expected):
+        return [source.places[name] for name in expected]
+    places = {name: place for place, name in enumerate(expected)}
+    for place, name in enumerate(names):
+        if places.get(name, place) != place:
+            raise DataError(
+                f"--columns has {quoted(name)} in place {place + 1}, and the model in place "
+                f"{places[name] + 1}. Put columns in the order of the model: "
+                f"{listed(list(expected))}."
+            )
+    return features
 
 
 def find_column(source: Source, name: str) -> int:
@@ -93,13 +129,8 @@ def find_column(source: Source, name: str) -> int:
     if re.fullmatch(r"\d{1,9}", name) and 1 <= int(name) <= len(source.names):
         return int(name) - 1
     close = difflib.get_close_matches(name, source.names[:1000], n=1)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
+    hint = f" Did you mean {quoted(close[0])}?" if close else ""
     raise DataError(
-        f"{source.file.name} has no column {name!r}.{hint} Its columns are {_shown(source)}."
+        f"{source.file.name} has no column {quoted(name)}.{hint} Its columns are "
+        f"{listed(source.names)}."
     )
-
-
-def _shown(source: Source) -> str:
-    shown = ", ".join(repr(known) for known in source.names[:SHOWN])
-    more = f" and {len(source.names) - SHOWN} more" if len(source.names) > SHOWN else ""
-    return shown + more

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,8 @@ STRIP = 1 << 14
 """Rows that a thread turns from columns into rows at a time: they stay in the processor's cache
 (``python -m benchmarks.files``)."""
 TEXTS = ("string", "large_string", "binary", "large_binary")
+INDEX = re.compile(r"__index_level_\d+__")
+"""What pandas calls an index that has no name."""
 METADATA_LIMIT = 20_000_000
 """Bytes, and elements, that a text or a list in the footer of a Parquet file may have."""
 
@@ -58,13 +61,14 @@ class ColumnarSource(Source):
         self._schema = schema
         self.names = list(schema.names)
         check_names(self.file, self.names)
+        self.nameless = [self.names.index(name) for name in self.names if INDEX.fullmatch(name)]
 
     def read(self, features: Sequence[int], kept: Sequence[int]) -> tuple[Any, list[Any]]:
         """Return the features as rows, in float32 if no column needs more, and the others."""
         types = [self._schema.field(index).type for index in features]
         bad = [index for index, type in zip(features, types, strict=True) if not _numeric(type)]
         if bad:
-            refuse_text(self.file, self.names, features, [self._trouble(index) for index in bad])
+            refuse_text(self, features, [self._trouble(index) for index in bad])
         single = types and all(str(type) in ("float", "halffloat") for type in types)
         dtype = np.dtype(np.float32 if single else np.float64)
         self._check_size(len(features) * dtype.itemsize + len(kept) * 8)

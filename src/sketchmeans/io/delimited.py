@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import warnings
 from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,7 +16,15 @@ from typing import Any
 import numpy as np
 
 from sketchmeans.io.opening import DataError, DataFile
-from sketchmeans.io.source import Source, Trouble, check_names, refuse_text, unnamed
+from sketchmeans.io.source import (
+    Source,
+    Trouble,
+    check_names,
+    counted,
+    quoted,
+    refuse_text,
+    unnamed,
+)
 from sketchmeans.kernels import FloatArray
 
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "?", "#N/A")
@@ -32,7 +41,8 @@ class DelimitedSource(Source):
     file : DataFile
     header : bool, optional
         Whether the first row names the columns. If left out, it does unless all its fields are
-        numbers; but 0, 1, 2, …, which pandas writes for a frame without names, are a header.
+        numbers or one of them is a fraction, such as 6.26, which hardly names a column; but 0, 1,
+        2, …, which pandas writes for a frame without names, are a header.
     """
 
     def __init__(self, file: DataFile, header: bool | None = None) -> None:
@@ -46,16 +56,30 @@ class DelimitedSource(Source):
         if first is None:
             raise DataError(f"{file.name} holds no rows.")
         self.named = _looks_like_header(first) if header is None else header
+        if header is None:
+            self._warn_of_doubt(first)
         self._skip = reader.line_num if self.named else 0
         generated = unnamed(len(first))
         if self.named:
             self.names = [
                 field.strip() or spare for field, spare in zip(first, generated, strict=True)
             ]
-            self.nameless = not first[0].strip() and len(first) > 1
+            self.nameless = [0] if not first[0].strip() and len(first) > 1 else []
         else:
             self.names = generated
         check_names(file, self.names)
+
+    def _warn_of_doubt(self, first: Sequence[str]) -> None:
+        """Warn of a first row of names and numbers: one row more or less is easily overlooked."""
+        numbers = [field.strip() for field in first if _is_number(field)]
+        texts = [field for field in first if field.strip() not in MISSING and not _is_number(field)]
+        if numbers and texts:
+            taken, other = ("names", "--no-header") if self.named else ("data", "--header")
+            warnings.warn(
+                f"the first row of {self.file.name} holds {quoted(texts[0])} and "
+                f"{quoted(numbers[0])}: it was taken as {taken}. Say {other} if it is not.",
+                stacklevel=5,
+            )
 
     def _lines(self) -> Iterator[str]:
         text = io.TextIOWrapper(self.file.stream(), encoding="utf-8-sig", newline="")
@@ -71,9 +95,11 @@ class DelimitedSource(Source):
                     )
                 yield line
         except UnicodeDecodeError as error:
+            wide = error.object[:2] in (b"\xff\xfe", b"\xfe\xff")
+            likely = "utf-16" if wide else "latin1"
             raise DataError(
                 f"{self.file.name} is not UTF-8 text: byte {error.object[error.start]:#04x} after "
-                f"line {number}. Convert it (iconv -f latin1 -t utf8), or say --format if it is "
+                f"line {number}. Convert it (iconv -f {likely} -t utf8), or say --format if it is "
                 "no text at all."
             ) from error
 
@@ -141,17 +167,17 @@ class DelimitedSource(Source):
             for count, row in enumerate(rows, start=1):
                 if len(row) != width:
                     raise DataError(
-                        f"{self.file.name}: row {count} has {len(row)} fields where {width} are "
-                        f"expected, as in the first line (line {reader.line_num} of the file). "
-                        "Mend that line, or say --format if the fields are not separated by "
-                        f"{self._delimiter!r}."
+                        f"{self.file.name}: row {count} has {counted(len(row), 'field')} where "
+                        f"{width} are expected, as in the first line (line {reader.line_num} of "
+                        "the file). Mend that line, or say --format if the fields are not "
+                        f"separated by {self._delimiter!r}."
                     )
                 for text, index in zip(texts, kept, strict=True):
                     text.append(row[index])
                 picked = [row[index] for index in features]
                 try:
                     # A row is converted whole before any of it is kept.
-                    numbers.extend([float(field) for field in picked])
+                    numbers.extend([_number(field) for field in picked])
                 except ValueError:
                     self._append_checked(picked, features, count, numbers, troubles)
         except csv.Error as error:
@@ -160,9 +186,7 @@ class DelimitedSource(Source):
                 f"{self.file.format.upper()} file? Say --format otherwise."
             ) from error
         if troubles:
-            refuse_text(
-                self.file, self.names, features, [troubles[index] for index in sorted(troubles)]
-            )
+            refuse_text(self, features, [troubles[index] for index in sorted(troubles)])
         X = np.frombuffer(numbers, np.float64) if numbers else np.empty(0)
         return X.reshape(count, len(features)), [np.array(text, object) for text in texts]
 
@@ -177,7 +201,7 @@ class DelimitedSource(Source):
         """Append a row that holds more than numbers: missing values, or trouble."""
         for index, field in zip(features, picked, strict=True):
             try:
-                numbers.append(np.nan if field.strip() in MISSING else float(field))
+                numbers.append(np.nan if field.strip() in MISSING else _number(field))
             except ValueError:
                 numbers.append(np.nan)
                 if index in troubles:
@@ -214,20 +238,31 @@ def _delimiter_of(line: str, expected: str) -> str:
     """Return the delimiter of a header: the expected one, or the only one that is there."""
     if expected in line:
         return expected
-    return next((mark for mark in ",;\t" if mark in line), expected)
+    return next((mark for mark in ",;\t|" if mark in line), expected)
 
 
 def _looks_like_header(fields: Sequence[str]) -> bool:
-    """Whether a first row names columns: some field is no number, or they count 0, 1, 2, …."""
+    """Whether a first row names columns: by some text and no fraction, or by 0, 1, 2, …."""
     texts = [field.strip() for field in fields]
     texts = texts[1:] if not texts[0] else texts  # pandas leaves its index without a name
     if len(texts) > 1 and texts == [str(index) for index in range(len(texts))]:
         return True
-    for field in fields:
-        if field.strip() in MISSING:
-            continue
-        try:
-            float(field)
-        except ValueError:
-            return True
-    return False
+    filled = [text for text in texts if text not in MISSING]
+    if any(_is_number(text) and set(text) & set(".eE") for text in filled):
+        return False
+    return not all(_is_number(text) for text in filled)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        _number(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _number(text: str) -> float:
+    """Return a number. Python reads 2019_1 as 20191; in a table it is a name."""
+    if "_" in text:
+        raise ValueError(f"{text!r} is no number")
+    return float(text)

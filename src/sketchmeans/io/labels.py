@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
 
-from sketchmeans.files import refuse_existing, whole_file
+from sketchmeans.files import real_file, refuse_existing, whole_file
 from sketchmeans.io.columnar import arrow
 from sketchmeans.io.opening import EXTENSIONS, DataError
 from sketchmeans.io.table import TableData
@@ -23,17 +24,20 @@ def check_output(path: str | os.PathLike[str], *, force: bool, labels: bool = Fa
     """Refuse, before any long work, a file that could not be written in the end."""
     if os.fspath(path) == "-":
         return
-    target = Path(path)
-    if labels and _format(target) in ("parquet", "feather", "arrow"):
+    target = real_file(path)
+    if labels and _format(Path(path)) in ("parquet", "feather", "arrow"):
         arrow()
-    if target.is_dir():
-        raise DataError(f"{target} is a folder: name a file in it.")
     if not target.parent.is_dir():
         raise DataError(f"the folder {target.parent} does not exist. Create it first.")
-    if not os.access(target.parent, os.W_OK):
-        raise DataError(f"the folder {target.parent} may not be written to. Choose another.")
+    try:
+        with tempfile.NamedTemporaryFile(prefix=".unfinished-", dir=target.parent):
+            pass
+    except OSError as error:
+        raise DataError(
+            f"{os.fspath(path)} cannot be written: {error.strerror}. Choose another folder."
+        ) from error
     if not force:
-        refuse_existing(target, way_out="Say --force to overwrite it, or choose another name.")
+        refuse_existing(path, way_out="Say --force to overwrite it, or choose another name.")
 
 
 def write_labels(path: str | os.PathLike[str], table: TableData, labels: FloatArray) -> None:

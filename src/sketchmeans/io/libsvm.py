@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans.io.opening import DataError, DataFile
-from sketchmeans.io.source import Source, unnamed
+from sketchmeans.io.source import Source, unnamed, whole_numbers
 
 MOST_FEATURES = 1_000_000
 """Columns that any file may have; beyond, there must be a stored number for every ten. Vectors of
@@ -19,6 +19,7 @@ that many numbers are made later on, whatever the file holds."""
 class LibsvmSource(Source):
     """Lines of ``label index:value …``; indices begin at 1, or at 0 if 0 is there.
 
+    ``base`` says where they begin instead: a file that counts from 0 may have no value there.
     The result is sparse only where that is smaller, so that dense data give the same bits as in
     any other format.
     """
@@ -26,7 +27,7 @@ class LibsvmSource(Source):
     labels_name = "label"
     may_widen = True
 
-    def __init__(self, file: DataFile) -> None:
+    def __init__(self, file: DataFile, base: int | None = None) -> None:
         super().__init__(file)
         from sklearn.datasets import load_svmlight_file
 
@@ -42,11 +43,14 @@ class LibsvmSource(Source):
                 f"{file.name}: the largest index is {width - 1:,}, but there are only {X.nnz:,} "
                 "values: it is damaged, or its features need new numbers."
             )
-        counts_from_one = X.nnz == 0 or not (X.indices == 0).any()
-        if counts_from_one:
+        has_zero = X.nnz > 0 and bool((X.indices == 0).any())
+        if base == 1 and has_zero:
+            raise DataError(f"{file.name} has the index 0, but --libsvm-base 1 was said.")
+        self.base_is_guessed = base is None and not has_zero
+        if base == 1 or self.base_is_guessed:
             X = sparse.csr_matrix((X.data, X.indices - 1, X.indptr), shape=(len(y), width - 1))
         self._X = _smaller(X)
-        self._labels = y.astype(np.int64) if (y == np.rint(y)).all() else y
+        self._labels = whole_numbers(y)
         self.names = unnamed(self._X.shape[1])
 
     def _describe(self, error: Exception) -> str:
@@ -88,17 +92,14 @@ class LibsvmSource(Source):
     def read(self, features: Sequence[int], kept: Sequence[int]) -> tuple[Any, list[Any]]:
         """Return columns by their number."""
         X = self._X
-        others = [_column(X, index) for index in kept]
+        columns = (X[:, [i]].toarray()[:, 0] if sparse.issparse(X) else X[:, i] for i in kept)
+        others = [whole_numbers(column) for column in columns]
         self._X = None
         return (X if list(features) == list(range(X.shape[1])) else X[:, list(features)]), others
 
     def own_labels(self) -> Any:
         """Return the labels, unless they are all the same: then they say nothing."""
-        return None if len(np.unique(self._labels[:1000])) < 2 else self._labels
-
-
-def _column(X: Any, index: int) -> Any:
-    return X[:, [index]].toarray()[:, 0] if sparse.issparse(X) else X[:, index].copy()
+        return None if len(np.unique(self._labels)) < 2 else self._labels
 
 
 def _smaller(X: Any) -> Any:

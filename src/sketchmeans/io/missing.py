@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans.io.opening import DataError
+from sketchmeans.io.source import counted, quoted
 from sketchmeans.kernels import FloatArray
 from sketchmeans.points import data_blocks
 
@@ -18,9 +19,17 @@ if TYPE_CHECKING:
 
 
 def completed(
-    table: TableData, name: str, drop_missing: bool, impute: str | float | None
+    table: TableData,
+    name: str,
+    drop_missing: bool,
+    impute: str | float | None,
+    *,
+    training: bool,
 ) -> TableData:
-    """Refuse, drop or fill in what is missing; refuse what is infinite."""
+    """Refuse, drop or fill in what is missing; refuse what is infinite.
+
+    Where there is a model already, it says which columns there are, and nothing can be filled in.
+    """
     X = table.X
     values = X.data if sparse.issparse(X) else X
     blocks = data_blocks(X) if values.ndim == 2 else [slice(0, len(values))]
@@ -32,16 +41,17 @@ def completed(
     if np.isinf(found).any():
         row, column = cells[np.isinf(found)][0]
         raise DataError(
-            f"{name}: column {table.names[column]!r} holds an infinite value in row {row + 1}. "
-            "Mend it, or leave the column out with --columns."
+            f"{name}: column {quoted(table.names[column])} holds an infinite value in row "
+            f"{row + 1}. Mend it{', or leave the column out with --columns' if training else ''}."
         )
     if drop_missing:
         complete = np.ones(X.shape[0], bool)
         complete[cells[:, 0]] = False
         if not complete.any():
+            way_out = "Use --impute, or choose columns with --columns."
             raise DataError(
-                f"{name}: every row has a missing value, so --drop-missing leaves nothing. Use "
-                "--impute, or choose columns with --columns."
+                f"{name}: every row has a missing value, so --drop-missing leaves nothing. "
+                f"{way_out if training else 'Fill them in first.'}"
             )
         return replace(
             table,
@@ -55,13 +65,14 @@ def completed(
         return replace(table, n_imputed=len(cells))
     row, column = cells[0]
     rows, columns = len(np.unique(cells[:, 0])), len(np.unique(cells[:, 1]))
-    said = f"{name}: column {table.names[column]!r} has no value in row {row + 1}"
+    said = f"{name}: column {quoted(table.names[column])} has no value in row {row + 1}"
     if len(cells) > 1:
-        said += f"; {len(cells):,} values are missing, in {rows:,} rows and {columns:,} columns"
-    raise DataError(
-        f"{said}. Leave such rows out with --drop-missing, or fill them in with --impute mean (or "
-        "median, or a number)."
-    )
+        said += (
+            f"; {len(cells):,} values are missing, in {counted(rows, 'row')} and "
+            f"{counted(columns, 'column')}"
+        )
+    way_out = "with --impute mean (or median, or a number)" if training else "first"
+    raise DataError(f"{said}. Leave such rows out with --drop-missing, or fill them in {way_out}.")
 
 
 def _stored_cells(X: Any) -> FloatArray:
@@ -80,7 +91,7 @@ def _fill(X: Any, cells: FloatArray, names: Sequence[str], name: str, impute: st
         there = values[~np.isnan(values)]
         if isinstance(impute, str) and not len(there):
             raise DataError(
-                f"{name}: column {names[column]!r} has no value at all, so that it has no "
+                f"{name}: column {quoted(names[column])} has no value at all, so that it has no "
                 f"{impute}. Leave it out with --columns."
             )
         if isinstance(impute, str):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -9,10 +10,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from sketchmeans.io.opening import DataError, DataFile
 
 SHOWN = 8
 """Columns that a message lists before it says how many there are."""
+LONGEST_NAME = 40
+"""Characters of a name or a value that a message shows: a file may hold a megabyte there."""
 
 
 @dataclass
@@ -39,8 +44,12 @@ class Source(ABC):
     may_widen: bool = False
     """Whether the last columns can be absent only because they are empty."""
 
-    nameless: bool = False
-    """Whether the first column has no name in a file that names the others."""
+    base_is_guessed: bool = False
+    """Whether indices that count from 0 were taken to count from 1, if 0 is just not there."""
+    nameless: Sequence[int] = ()
+    """Columns without a name in a file that names the others."""
+    n_wanted: int | None = None
+    """Features that a model needs, for messages; None where a model is yet to be fitted."""
     complete: bool = False
     """Whether ``read`` found that no value is missing or infinite; else it is looked at again."""
 
@@ -65,6 +74,17 @@ class Source(ABC):
         return None
 
 
+def whole_numbers(column: Any) -> Any:
+    """Return a copy of a column of ids or labels, as whole numbers where all of it is.
+
+    Beyond 2⁵³ a float does not say which whole number it stands for, and stays a float.
+    """
+    if column.dtype.kind == "f":
+        is_whole = (np.abs(column) < 2**53).all() and (column == np.rint(column)).all()
+        return column.astype(np.int64 if is_whole else column.dtype.newbyteorder("="))
+    return column.astype(np.int64 if column.dtype.kind == "b" else column.dtype.newbyteorder("="))
+
+
 def unnamed(count: int) -> list[str]:
     """Return names for columns that have none.
 
@@ -80,34 +100,66 @@ def check_names(file: DataFile, names: Sequence[str]) -> None:
     for name in names:
         if name in seen:
             raise DataError(
-                f"{file.name} has two columns called {name!r}. Give every column its own name."
+                f"{file.name} has two columns called {quoted(name)}. Give every column its own "
+                "name."
             )
         seen.add(name)
 
 
-def refuse_text(
-    file: DataFile, names: Sequence[str], features: Sequence[int], troubles: Sequence[Trouble]
-) -> None:
+def refuse_text(source: Source, features: Sequence[int], troubles: Sequence[Trouble]) -> None:
     """Raise the error that says which columns hold no numbers, and how to go on."""
-    first = troubles[0]
-    name = names[first.column]
-    value = repr(first.value)
-    value = value if len(value) <= 40 else value[:37] + "..."
-    said = f"{file.name}: column {name!r} holds {value} in row {first.row}, which is no number"
+    first, names = troubles[0], source.names
+    said = (
+        f"{source.file.name}: column {quoted(names[first.column])} holds {quoted(first.value)} in "
+        f"row {first.row}, which is no number"
+    )
     if first.count > 1:
-        said += f" (and so do {first.count - 1:,} more rows)"
-    said += ". "
+        said += f" ({counted(first.count - 1, 'more row')} with text)"
+    said += f". {_likely(first.value)}"
     if len(troubles) > 1:
         others = [names[trouble.column] for trouble in troubles[1:]]
-        said += f"The same goes for {_listed(others)}. "
+        said += f"The same goes for {listed(others)}. "
+    if source.n_wanted is not None:
+        raise DataError(
+            f"{said}The model was fitted to numbers there. Mend the file, or say with --columns "
+            f"which {source.n_wanted:,} columns to take, in the order of the model."
+        )
     bad = {trouble.column for trouble in troubles}
     good = [index for index in features if index not in bad]
-    option = shlex.quote(name)
+    option = column_option(names, first.column)
     said += f"If it names the rows, say --id-column {option}"
     said += f"; if it holds true classes, --label-column {option}"
     if good:
         said += f"; to leave it out, choose columns: --columns {columns_option(names, good)}"
     raise DataError(said + ".")
+
+
+def _likely(value: Any) -> str:
+    """Say what a text that should be a number looks like, where it is a known trouble."""
+    if isinstance(value, str) and re.fullmatch(r"\s*[-+]?\d+,\d+\s*", value):
+        return "Numbers are read with a decimal point: replace the commas. "
+    if isinstance(value, str) and re.match(r"\S+ \d+:\S", value):
+        return "It looks like LIBSVM: say --format libsvm. "
+    return ""
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number of things.
+
+    >>> counted(1, "row"), counted(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def column_option(names: Sequence[str], chosen: int) -> str:
+    r"""Write a column as the value of ``--id-column``: by name, or by number where that is odd.
+
+    >>> column_option(["row number", "\x1b[2J"], 0), column_option(["row number", "\x1b[2J"], 1)
+    ("'row number'", '2')
+    """
+    name = names[chosen]
+    return shlex.quote(name) if _can_be_typed(name) else str(chosen + 1)
 
 
 def columns_option(names: Sequence[str], chosen: Sequence[int]) -> str:
@@ -118,11 +170,9 @@ def columns_option(names: Sequence[str], chosen: Sequence[int]) -> str:
     >>> columns_option([f"x{i}" for i in range(20)], [1, *range(4, 20)])
     '2-2,5-20'
     """
-    if len(chosen) <= SHOWN:
-        picked = [names[index] for index in chosen]
-        return shlex.quote(
-            ",".join(_quoted(name) if set(name) & set(',"') else name for name in picked)
-        )
+    picked = [names[index] for index in chosen[: SHOWN + 1]]
+    if len(picked) <= SHOWN and all(_can_be_typed(name) for name in picked):
+        return shlex.quote(",".join(_field(name) for name in picked))
     ranges: list[list[int]] = []
     for index in chosen:
         if ranges and ranges[-1][1] == index - 1:
@@ -133,12 +183,23 @@ def columns_option(names: Sequence[str], chosen: Sequence[int]) -> str:
     return ",".join(f"{first + 1}-{last + 1}" for first, last in ranges)
 
 
-def _quoted(name: str) -> str:
+def _can_be_typed(name: str) -> bool:
+    return name.isprintable() and len(name) <= LONGEST_NAME
+
+
+def _field(name: str) -> str:
     """Return a name as a field of CSV, which is how ``--columns`` is read."""
     return '"' + name.replace('"', '""') + '"' if set(name) & set(',"') else name
 
 
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:SHOWN])
+def quoted(value: Any) -> str:
+    """Return what stands in a file for a message: in quotes, escaped, and cut."""
+    shown = repr(value[: 2 * LONGEST_NAME] if isinstance(value, str | bytes) else value)
+    return shown if len(shown) <= LONGEST_NAME else shown[: LONGEST_NAME - 3] + "..."
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    shown = ", ".join(quoted(name) for name in names[:SHOWN])
     rest = len(names) - SHOWN
     return f"{shown} and {rest} more" if rest > 0 else shown

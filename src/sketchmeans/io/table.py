@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from sketchmeans.io.delimited import DelimitedSource
 from sketchmeans.io.libsvm import LibsvmSource
 from sketchmeans.io.missing import completed
 from sketchmeans.io.opening import DataError, DataFile, open_data
-from sketchmeans.io.source import Source, unnamed
+from sketchmeans.io.source import Source, column_option, quoted, unnamed
 from sketchmeans.kernels import FloatArray
 from sketchmeans.points import data_blocks
 
@@ -90,6 +91,7 @@ def read_table(
     standardize: bool = False,
     expected: Sequence[str] | None = None,
     n_features: int | None = None,
+    libsvm_base: int | None = None,
 ) -> TableData:
     """Read a data file.
 
@@ -120,8 +122,10 @@ def read_table(
     expected : sequence of str, optional
         The features, by name, of a file that has names; other columns are left alone.
     n_features : int, optional
-        How many features there must be. A sparse file with fewer is widened: its last columns
-        may just be empty.
+        How many features there must be, for the model that there is. A LIBSVM file with fewer is
+        widened: its last columns may just be empty. Messages then name the options of ``predict``.
+    libsvm_base : {0, 1}, optional
+        The first index of a LIBSVM file; 1 if left out, or 0 if 0 is there.
 
     Returns
     -------
@@ -131,10 +135,11 @@ def read_table(
         raise ValueError("--drop-missing and --impute exclude each other: choose one of them.")
     with open_data(path, format) as file:
         try:
-            source = _source(file, header)
+            source = _source(file, header, libsvm_base)
+            source.n_wanted = n_features
             kept, features = choose_columns(source, columns, id_column, label_column, expected)
             if n_features is not None:
-                check_number(source, len(features), n_features)
+                check_number(source, features, n_features)
             X, others = source.read(features, kept)
             own = source.own_labels()
         except (DataError, ImportError, FileNotFoundError, KeyboardInterrupt):
@@ -150,12 +155,16 @@ def read_table(
             X = _widened(X, n_features)
         table = _assembled(source, features, X, others, own, id_column, label_column)
         if not source.complete:
-            table = completed(table, file.name, drop_missing, impute)
-        _warn_of_counters(table)
+            training = n_features is None
+            table = completed(table, file.name, drop_missing, impute, training=training)
+        if n_features is None:
+            _warn_of_counters(table, source)
     return table.standardized() if standardize else table
 
 
-def _source(file: DataFile, header: bool | None) -> Source:
+def _source(file: DataFile, header: bool | None, libsvm_base: int | None) -> Source:
+    if libsvm_base is not None and file.format != "libsvm":
+        raise DataError(f"--libsvm-base is for LIBSVM, not for {file.format}.")
     if file.format in ("csv", "tsv"):
         return DelimitedSource(file, header)
     if header is not None:
@@ -166,7 +175,7 @@ def _source(file: DataFile, header: bool | None) -> Source:
         "arrow": ArrowSource,
         "npy": ArraySource,
         "npz": ArchiveSource,
-        "libsvm": LibsvmSource,
+        "libsvm": partial(LibsvmSource, base=libsvm_base),
     }
     return sources[file.format](file)
 
@@ -230,7 +239,7 @@ def _moments(X: Any) -> tuple[FloatArray, FloatArray]:
     return first + mean, np.where(deviation > tiny, deviation, 1.0)
 
 
-def _warn_of_counters(table: TableData) -> None:
+def _warn_of_counters(table: TableData, source: Source) -> None:
     """Warn where a feature counts the rows: most likely it is an id."""
     X = table.X
     if sparse.issparse(X) or X.shape[0] < 10 or not table.named:
@@ -238,7 +247,7 @@ def _warn_of_counters(table: TableData) -> None:
     for column, name in enumerate(table.names):
         if X[1, column] - X[0, column] == 1 and (np.diff(X[:, column]) == 1).all():
             warnings.warn(
-                f"column {name!r} counts the rows and is used as a feature. If it is an id, say "
-                f"--id-column {name}.",
+                f"column {quoted(name)} counts the rows and is used as a feature. If it is an id, "
+                f"say --id-column {column_option(source.names, source.places[name])}.",
                 stacklevel=3,
             )

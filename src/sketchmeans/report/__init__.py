@@ -22,10 +22,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.engine import Crew
 from sketchmeans.files import refuse_existing, whole_file
-from sketchmeans.report.content import Samples
+from sketchmeans.report.content import Preparation, Samples
 from sketchmeans.report.page import page
 
-__all__ = ["write_report"]
+__all__ = ["Preparation", "write_report"]
 
 
 def write_report(
@@ -38,6 +38,7 @@ def write_report(
     ids: Sequence[Any] | None = None,
     truth: Sequence[Any] | None = None,
     source: str | None = None,
+    preparation: Preparation | None = None,
     overwrite: bool = False,
     random_state: int = 0,
 ) -> Path:
@@ -64,6 +65,9 @@ def write_report(
         True labels, of any type, to compare with.
     source : str, optional
         Where the data came from, such as the name of a file.
+    preparation : Preparation, optional
+        How X was made from the data: rows left out, values filled in, columns standardized. Values
+        are shown as they were before.
     overwrite : bool
         Whether an existing file may be replaced.
     random_state : int
@@ -116,7 +120,7 @@ def write_report(
     with Crew(1):  # sums that BLAS splits among threads would have other bits
         text = page(
             model,
-            Samples(X, names, ids),
+            Samples(X, names, ids, preparation or Preparation()),
             fitted_to=given,
             command=command,
             truth=truth,

@@ -31,6 +31,19 @@ the names are (tests/test_report.py)."""
 
 
 @dataclass(frozen=True)
+class Preparation:
+    """What was done to the data before the fit."""
+
+    center: FloatArray | None = None
+    scale: FloatArray | None = None
+    """Of each column: the data were X · scale + center before they were standardized."""
+    n_dropped: int = 0
+    """Rows that were left out for a missing value."""
+    n_imputed: int = 0
+    """Values that were missing and filled in."""
+
+
+@dataclass(frozen=True)
 class Samples:
     """The rows of X with their names; X may be dense, sparse or absent."""
 
@@ -38,6 +51,7 @@ class Samples:
     feature_names: Sequence[Any]
     ids: Any
     """None: row numbers from 0."""
+    preparation: Preparation
 
     def id(self, row: int) -> Any:
         """Return the id of a row."""
@@ -48,8 +62,17 @@ class Samples:
         if self.X is None or not len(columns):
             return np.zeros((len(rows), 0))
         if sparse.issparse(self.X):
-            return self.X[rows][:, columns].toarray().astype(np.float64)
-        return np.asarray(self.X[np.ix_(rows, np.asarray(columns))], np.float64)
+            found = self.X[rows][:, columns].toarray().astype(np.float64)
+        else:
+            found = np.asarray(self.X[np.ix_(rows, np.asarray(columns))], np.float64)
+        return self.as_they_were(found, columns)
+
+    def as_they_were(self, values: FloatArray, columns: Sequence[int]) -> FloatArray:
+        """Return values of some columns, or means of them, as they were in the data."""
+        center, scale = self.preparation.center, self.preparation.scale
+        if center is None or scale is None or not len(columns):
+            return values
+        return values * scale[columns] + center[columns]
 
 
 @dataclass(frozen=True)
@@ -157,7 +180,8 @@ def feature_means(
             else:
                 block = dense_rows(samples.X, rows)[:, features]
             np.add.at(sums, labels[rows], block.astype(np.float64))
-    return sums / np.maximum(np.bincount(labels, minlength=n_clusters), 1)[:, None]
+    means = sums / np.maximum(np.bincount(labels, minlength=n_clusters), 1)[:, None]
+    return samples.as_they_were(means, features)
 
 
 def silhouette(Y: FloatArray, labels: FloatArray, random: np.random.Generator) -> Silhouette | None:

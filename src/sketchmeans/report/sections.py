@@ -32,13 +32,22 @@ from sketchmeans.report.html import (
 def asked(found: Findings) -> Markup:
     """What was asked: data, kernel, method."""
     model, X = found.model, found.fitted_to
+    preparation = found.samples.preparation
     rows: list[tuple[str, Any]] = []
     if found.source is not None:
         rows.append(("data", short(found.source, 200)))
     rows.append(("samples", f"{len(found.labels):,}"))
     if found.samples.X is not None:
         kind = f"sparse, {X.nnz:,} numbers stored" if sparse.issparse(X) else str(X.dtype)
-        rows.append(("features", f"{X.shape[1]:,} ({kind})"))
+        moved = preparation.scale is not None
+        standard = ", standardized for clustering, shown as they were" if moved else ""
+        rows.append(("features", f"{X.shape[1]:,} ({kind}){standard}"))
+    if preparation.n_dropped:
+        total = len(found.labels) + preparation.n_dropped
+        dropped = f"{preparation.n_dropped:,} of {total:,}, for a missing value"
+        rows.append(("rows dropped", dropped))
+    if preparation.n_imputed:
+        rows.append(("values filled in", f"{preparation.n_imputed:,}"))
     rows.append(("clusters", str(model.n_clusters)))
     kernel = model.kernel if isinstance(model.kernel, str) else _called(model.kernel)
     if model.gamma_ is not None:
