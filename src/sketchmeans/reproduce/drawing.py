@@ -147,7 +147,6 @@ def _two_classes(axes: Any, X: Any, truth: Any) -> None:
             markeredgewidth=0,
             color=color,
             label=name,
-            gid=name,
             rasterized=True,
         )
 
