@@ -1,8 +1,11 @@
 """Data and oracles that several tests share."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
+
+from sketchmeans.datasets import make_rings
 
 
 @pytest.fixture(scope="session")
@@ -18,3 +21,14 @@ def digits():
 @pytest.fixture
 def points():
     return np.random.default_rng(7).normal(size=(300, 6)) + 2.0
+
+
+@pytest.fixture
+def rings(tmp_path):
+    """A CSV of two rings with ids and the ring of each point."""
+    X, ring = make_rings(300, random_state=0)
+    data = pd.DataFrame(X, columns=["x", "y"])
+    data.insert(0, "point", [f"p{index}" for index in range(300)])
+    data["ring"] = np.where(ring == 0, "inner", "outer")
+    data.to_csv(tmp_path / "rings.csv", index=False)
+    return tmp_path / "rings.csv"

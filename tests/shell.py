@@ -1,9 +1,13 @@
-"""A shell in which ``sketchmeans`` is the command of this environment."""
+"""The command line: in a shell, and in this process."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+from click.testing import CliRunner
+
+from sketchmeans.cli import cli
 
 
 def environment(folder):
@@ -30,3 +34,10 @@ def run(command, folder, **options):
         check=False,
         **options,
     )
+
+
+def sketchmeans(*arguments, code=0):
+    """Run a command in this process, and return what it printed."""
+    result = CliRunner().invoke(cli, [str(argument) for argument in arguments])
+    assert result.exit_code == code, (result.output, result.exception)
+    return result

@@ -2,23 +2,19 @@
 
 import json
 import os
-import re
 import shlex
-import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import click
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
-from pyarrow import parquet
 
 import shell
-from sketchmeans import KernelEmbedding, KernelKMeans, choose, compare, load, save
+from shell import sketchmeans as run
+from sketchmeans import KernelKMeans, choose, compare, load
 from sketchmeans.cli import COMMANDS, cli
 from sketchmeans.cli import options as shared
 from sketchmeans.datasets import make_rings
@@ -27,27 +23,6 @@ from test_model_files import apply, put_together, take_apart
 from test_report import Text
 
 WRITTEN = list(COMMANDS)
-
-
-def run(*arguments, code=0):
-    """Run a command in this process, and return what it printed."""
-    result = CliRunner().invoke(cli, [str(argument) for argument in arguments])
-    assert result.exit_code == code, (result.output, result.exception)
-    return result
-
-
-@pytest.fixture
-def rings(tmp_path):
-    """A CSV of two rings with ids and the ring of each point."""
-    X, ring = make_rings(300, random_state=0)
-    data = pd.DataFrame(X, columns=["x", "y"])
-    data.insert(0, "point", [f"p{index}" for index in range(300)])
-    data["ring"] = np.where(ring == 0, "inner", "outer")
-    data.to_csv(tmp_path / "rings.csv", index=False)
-    return tmp_path / "rings.csv"
-
-
-QUADRATIC = ("--kernel", "polynomial", "--degree", 2, "--coef0", 0, "--rank", 2)
 
 
 def test_every_format_gives_the_same_labels_from_a_shell(tmp_path):
@@ -130,23 +105,6 @@ def test_a_newcomer_is_led_from_error_to_report(tmp_path):
         "Error: labels.csv exists already. Say --force to overwrite it, or choose another name.\n"
     )
     assert step(f"{last} --force", 0).stdout
-
-
-def test_results_go_to_standard_output_and_nothing_else(rings, tmp_path):
-    arguments = ["cluster", rings, "-k", 2, "--id-column", "point", "--label-column", "ring"]
-    shown = run(*arguments, *QUADRATIC)
-    assert shown.stderr == ""
-    assert "300 rows of 2 columns in 2 clusters: polynomial kernel" in shown.stdout
-    assert "Agreement with 'ring': accuracy 0." in shown.stdout
-    assert "at most" in shown.stdout
-    shown = run(*arguments, *QUADRATIC, "--quiet", "-o", tmp_path / "labels.csv")
-    assert shown.output == ""
-    shown = run(*arguments, *QUADRATIC, "-o", "-")
-    assert shown.stdout == (tmp_path / "labels.csv").read_text()
-    assert "300 rows of 2 columns" in shown.stderr
-    shown = run(*arguments, *QUADRATIC, "-v")
-    assert "kernel passes: done at" in shown.stderr
-    assert "passes over the kernel: 1; kernel entries:" in shown.stdout
 
 
 def test_json_is_one_object_that_agrees_with_the_library(rings):
@@ -270,147 +228,6 @@ def test_errors_have_a_code_and_a_message(arguments, code, message, rings, monke
     assert message in shown.stderr
     assert shown.stdout == ""
     assert "Traceback" not in shown.stderr
-
-
-@pytest.mark.parametrize("option", ["-o", "--report", "--save"])
-def test_an_existing_file_is_refused_before_the_work_and_kept(option, rings, monkeypatch):
-    names = {"-o": "labels.csv", "--report": "report.html", "--save": "model.skm"}
-    path = rings.parent / names[option]
-    path.write_text("precious")
-    arguments = ["cluster", rings, "-k", 2, "--columns", "x,y", option, path]
-    fit = KernelKMeans.fit
-    monkeypatch.setattr(KernelKMeans, "fit", lambda *args: pytest.fail("work began"))
-    shown = run(*arguments, code=1)
-    assert f"{path.name} exists already. Say --force to overwrite it" in shown.stderr
-    assert path.read_text() == "precious"
-    monkeypatch.setattr(KernelKMeans, "fit", fit)
-    run(*arguments, "--force")
-    assert path.read_bytes()[:8] != b"precious"
-
-
-@pytest.mark.parametrize("option", ["-o", "--report", "--save"])
-def test_a_pipe_is_not_replaced_even_by_force(option, rings, monkeypatch):
-    pipe = rings.parent / "pipe.csv"
-    os.mkfifo(pipe)
-    monkeypatch.setattr(KernelKMeans, "fit", lambda *args: pytest.fail("work began"))
-    shown = run("cluster", rings, "-k", 2, "--columns", "x,y", option, pipe, "--force", code=1)
-    assert "pipe.csv is a device or a pipe" in shown.stderr
-    assert pipe.is_fifo()
-
-
-@pytest.mark.parametrize("option", ["-o", "--report", "--save"])
-def test_a_link_stays_and_leads_to_the_new_file(option, rings):
-    folder = rings.parent / "elsewhere"
-    folder.mkdir()
-    (folder / "real.csv").write_text("precious")
-    link = rings.parent / "link.csv"
-    link.symlink_to(folder / "real.csv")
-    arguments = ["cluster", rings, "-k", 2, "--columns", "x,y", option, link]
-    assert "link.csv exists already. Say --force" in run(*arguments, code=1).stderr
-    run(*arguments, "--force")
-    assert link.is_symlink()
-    assert (folder / "real.csv").read_bytes()[:8] != b"precious"
-    assert [path.name for path in folder.iterdir()] == ["real.csv"]
-
-
-@pytest.mark.parametrize("option", ["-o", "--report", "--save"])
-def test_a_file_that_came_during_the_work_is_kept(option, rings, monkeypatch):
-    path, fit = rings.parent / "late.csv", KernelKMeans.fit
-
-    def slow(*args):
-        path.write_text("precious")
-        return fit(*args)
-
-    monkeypatch.setattr(KernelKMeans, "fit", slow)
-    shown = run("cluster", rings, "-k", 2, "--columns", "x,y", option, path, code=1)
-    assert "late.csv exists already. Say --force to overwrite it" in shown.stderr
-    assert path.read_text() == "precious"
-
-
-def test_predict_gives_the_labels_of_the_model(rings, tmp_path):
-    data = pd.read_csv(rings)
-    model, labels = tmp_path / "model.skm", tmp_path / "labels.csv"
-    arguments = ["--columns", "x,y", "--id-column", "point", "--gamma", "2", "--refine", 1]
-    run("cluster", rings, "-k", 2, *arguments, "--standardize", "--save", model, "-o", labels)
-    shuffled = data[["ring", "y", "point", "x"]].iloc[::-1]
-    shuffled.to_csv(tmp_path / "shuffled.csv", index=False)
-    shown = run("predict", model, tmp_path / "shuffled.csv", "--id-column", "point")
-    head, *lines = shown.stdout.splitlines()
-    trained = pd.read_csv(labels)
-    assert head == "point,cluster"
-    assert lines[::-1] == [f"{p},{c}" for p, c in trained.itertuples(index=False)]
-    data[["x", "y"]].to_csv(tmp_path / "bare.csv", index=False, header=False)
-    run("predict", model, tmp_path / "bare.csv", "-o", tmp_path / "new.npy")
-    assert np.load(tmp_path / "new.npy").tolist() == trained["cluster"].tolist()
-    shown = run("predict", model, tmp_path / "bare.csv", "-o", tmp_path / "new.npy", code=1)
-    assert "new.npy exists already" in shown.stderr
-    shown = run(
-        "predict", model, tmp_path / "bare.csv", "--force", "-o", tmp_path / "new.npy", "--json"
-    )
-    assert sum(json.loads(shown.stdout)["clusters"].values()) == 300
-
-
-def test_predict_takes_chosen_columns_in_the_order_of_the_model(rings, tmp_path):
-    model = tmp_path / "model.skm"
-    run("cluster", rings, "-k", 2, "--columns", "x,y", "--save", model)
-    wanted = run("predict", model, rings).stdout
-    for columns in ("x,y", "y,x", "3,2"):
-        assert run("predict", model, rings, "--columns", columns).stdout == wanted
-    renamed = pd.read_csv(rings).rename(columns={"y": "z"})
-    renamed.to_csv(tmp_path / "renamed.csv", index=False)
-    assert run("predict", model, tmp_path / "renamed.csv", "--columns", "x,z").stdout == wanted
-    shown = run("predict", model, tmp_path / "renamed.csv", "--columns", "z,x", code=1)
-    assert "--columns has 'x' in place 2, and the model in place 1" in shown.stderr
-
-
-def test_predict_refuses_other_columns(rings, tmp_path):
-    model = tmp_path / "model.skm"
-    run("cluster", rings, "-k", 2, "--columns", "x,y", "--save", model)
-    (tmp_path / "other.csv").write_text("x,z\n1,2\n")
-    assert "has no column 'y'" in run("predict", model, tmp_path / "other.csv", code=1).stderr
-    (tmp_path / "wide.csv").write_text("1,2,3\n4,5,7\n")
-    shown = run("predict", model, tmp_path / "wide.csv", code=1)
-    assert "has 3 feature columns, and the model was fitted to 2" in shown.stderr
-    X, _ = make_rings(50, random_state=0)
-    save(KernelEmbedding(3, random_state=0).fit(X), tmp_path / "embedding.skm")
-    shown = run("predict", tmp_path / "embedding.skm", rings, code=1)
-    assert "holds a KernelEmbedding, which has no clusters" in shown.stderr
-
-
-@pytest.mark.parametrize(
-    ("text", "options", "message"),
-    [
-        (
-            "x,y\n1,2\n3,\n",
-            [],
-            "'y' has no value in row 2. Leave such rows out with --drop-missing",
-        ),
-        ("x,y\n1,\n", ["--drop-missing"], "every row has a missing value"),
-        ("x,y\n1,two\n", [], "'y' holds 'two' in row 1.*--columns which 2 columns to take"),
-        ("x,y\n1,inf\n", [], "'y' holds an infinite value in row 1. Mend it.\n"),
-        ("1,2,3\n", [], "3 feature columns, and the model was fitted to 2"),
-        ("x,y\n1,2\n", ["--columns", "x,x"], "'x' is asked for twice"),
-    ],
-)
-def test_messages_of_predict_name_options_of_predict(text, options, message, rings, tmp_path):
-    model, new = tmp_path / "model.skm", tmp_path / "new.csv"
-    run("cluster", rings, "-k", 2, "--columns", "x,y", "--save", model)
-    new.write_text(text)
-    shown = run("predict", model, new, *options, code=1).stderr
-    assert re.search(message, shown), shown
-    known = {name for option in cli.get_command(None, "predict").params for name in option.opts}
-    assert set(re.findall(r"--[a-z-]+", shown)) <= known
-
-
-def test_predict_widens_a_libsvm_file_whose_last_columns_are_empty(tmp_path):
-    lines = [f"{i % 2} 1:{i}.5 2:{i % 7} 3:{i % 5}" for i in range(40)]
-    (tmp_path / "train.libsvm").write_text("\n".join(lines))
-    (tmp_path / "new.libsvm").write_text("0 1:1.5 2:1\n0 1:30.5 2:2\n")
-    run("cluster", tmp_path / "train.libsvm", "-k", 2, "--save", tmp_path / "model.skm")
-    shown = run("predict", tmp_path / "model.skm", tmp_path / "new.libsvm")
-    model = load(tmp_path / "model.skm")
-    wanted = model.predict([[1.5, 1, 0], [30.5, 2, 0]]).tolist()
-    assert [int(line.split(",")[1]) for line in shown.stdout.splitlines()[1:]] == wanted
 
 
 def test_compare_prints_the_table_of_the_library(rings):
@@ -683,57 +500,3 @@ def test_warnings_are_one_line_and_quiet_silences_them(tmp_path):
         "--id-column number.\n"
     )
     assert shell.run("sketchmeans cluster data.csv -k 2 --quiet", tmp_path).stderr == ""
-
-
-def test_ctrl_c_stops_the_work_and_leaves_no_file(tmp_path):
-    np.save(tmp_path / "data.npy", np.random.default_rng(0).normal(size=(150_000, 20)))
-    (tmp_path / "old.csv").write_text("precious")
-    before = sorted(os.listdir(tmp_path))
-    options = [
-        "-k",
-        "5",
-        "-v",
-        "-o",
-        "old.csv",
-        "--force",
-        "--save",
-        "model.skm",
-        "--report",
-        "report.html",
-    ]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "sketchmeans", "cluster", "data.npy", *options],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr.readline().startswith("prepare: done")
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    start = time.monotonic()
-    out, err = process.communicate(timeout=60)
-    assert time.monotonic() - start < 20
-    assert process.returncode == 1
-    assert out == ""
-    assert "Aborted!" in err
-    assert "Traceback" not in err
-    assert sorted(os.listdir(tmp_path)) == before
-    assert (tmp_path / "old.csv").read_text() == "precious"
-
-
-def test_an_interrupted_write_leaves_the_old_file_and_no_other(rings, monkeypatch):
-    folder = rings.parent
-    (folder / "labels.parquet").write_text("precious")
-    before = sorted(os.listdir(folder))
-
-    def interrupted(frame, path):
-        path.write_bytes(b"PAR1 and half of the rest")
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(parquet, "write_table", interrupted)
-    arguments = ["cluster", rings, "-k", 2, "--columns", "x,y", "--force"]
-    shown = run(*arguments, "-o", folder / "labels.parquet", code=1)
-    assert "Aborted!" in shown.stderr
-    assert sorted(os.listdir(folder)) == before
-    assert (folder / "labels.parquet").read_text() == "precious"
