@@ -1,13 +1,8 @@
 """The command line: what it reads, prints and writes, and how it ends."""
 
 import json
-import os
-import shlex
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
-import click
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,14 +10,10 @@ import pytest
 import shell
 from shell import sketchmeans as run
 from sketchmeans import KernelKMeans, choose, compare, load
-from sketchmeans.cli import COMMANDS, cli
-from sketchmeans.cli import options as shared
 from sketchmeans.datasets import make_rings
-from test_io import KINDS, write_numbers
+from tables import KINDS, write_numbers
 from test_model_files import apply, put_together, take_apart
 from test_report import Text
-
-WRITTEN = list(COMMANDS)
 
 
 def test_every_format_gives_the_same_labels_from_a_shell(tmp_path):
@@ -362,141 +353,3 @@ def test_demo_writes_files_to_try_and_keeps_those_that_exist(tmp_path):
     assert (tmp_path / "examples" / "rings.csv").read_text() == "precious"
     run("demo", "--write", tmp_path / "examples", "--force")
     assert pd.read_csv(tmp_path / "examples" / "rings.csv").shape == (2000, 3)
-
-
-@pytest.mark.parametrize("name", WRITTEN)
-def test_help_shows_examples_that_parse(name):
-    shown = run(name, "--help").stdout
-    examples = shown.split("Examples:\n")[1].splitlines()
-    assert len(examples) >= 2
-    command = cli.get_command(None, name)
-    for example in examples:
-        words = shlex.split(example.split("| ")[-1].split(" > ")[0])
-        assert words[:2] == ["sketchmeans", name]
-        command.make_context(name, words[2:])
-
-
-def test_help_answers_without_importing_numpy():
-    code = (
-        "import sys; from click.testing import CliRunner; from sketchmeans.cli import cli\n"
-        f"for name in [[], *[[name] for name in {WRITTEN}]]:\n"
-        "    assert CliRunner().invoke(cli, [*name, '--help']).exit_code == 0\n"
-        "print('numpy' in sys.modules, 'sklearn' in sys.modules)"
-    )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert shown.stdout == "False False\n"
-
-
-def test_choices_of_options_are_those_of_the_library():
-    from sketchmeans.io import FORMATS
-    from sketchmeans.kernels import ALIASES, KERNELS
-    from sketchmeans.lowrank import METHODS
-
-    assert set(shared.KERNELS) == {*KERNELS, *ALIASES, "precomputed"}
-    assert set(shared.METHODS) == set(METHODS)
-    assert shared.FORMATS == FORMATS
-
-
-@pytest.mark.parametrize("kind", ["bash", "zsh", "fish"])
-def test_completion_is_offered_and_explained(kind, tmp_path):
-    assert f"_SKETCHMEANS_COMPLETE={kind}_source sketchmeans" in run("--help").stdout
-    shown = shell.run(f"_SKETCHMEANS_COMPLETE={kind}_source sketchmeans", tmp_path)
-    assert shown.returncode == 0
-    assert f"_SKETCHMEANS_COMPLETE={kind}_complete" in shown.stdout
-
-
-def test_completion_knows_commands_and_options(tmp_path):
-    def complete(words, place):
-        shown = shell.run(
-            f"COMP_WORDS='{words}' COMP_CWORD={place} _SKETCHMEANS_COMPLETE=bash_complete "
-            "sketchmeans",
-            tmp_path,
-        )
-        return [line.split(",")[1] for line in shown.stdout.splitlines()]
-
-    assert complete("sketchmeans c", 1) == ["cluster", "compare", "choose"]
-    assert "--memory-limit" in complete("sketchmeans cluster --mem", 2)
-    assert complete("sketchmeans cluster --kernel po", 3) == ["polynomial", "poly"]
-
-
-def on_a_terminal(command, folder):
-    """Run a command with a terminal as its standard error, and return both streams."""
-    import pty
-
-    master, slave = pty.openpty()
-    process = subprocess.Popen(
-        ["bash", "-c", command],
-        cwd=folder,
-        env=shell.environment(folder),
-        stdout=subprocess.PIPE,
-        stderr=slave,
-    )
-    os.close(slave)
-    shown = b""
-    while True:
-        try:
-            chunk = os.read(master, 4096)
-        except OSError:
-            break
-        shown += chunk
-    out = process.stdout.read().decode()
-    assert process.wait() == 0, shown
-    return out, shown.decode()
-
-
-def test_progress_is_shown_on_a_terminal_only(tmp_path):
-    np.save(tmp_path / "data.npy", np.random.default_rng(0).normal(size=(8000, 3)))
-    options = "cluster data.npy -k 3 --passes 3"
-    # rich draws ten times a second and would skip most of so short a run; the plain line does not.
-    plain = (
-        "import sys; sys.modules['rich'] = sys.modules['rich.console'] = None; "
-        f"sys.argv = ['sketchmeans', *'{options}'.split()]; "
-        "from sketchmeans.cli import main; main()"
-    )
-    out, err = on_a_terminal(f'"{sys.executable}" -c "{plain}"', tmp_path)
-    for word in ("prepare", "kernel passes", "K-means", "entries/s", " s left", "100%"):
-        assert word in err, word
-    assert out.startswith("8,000 rows")
-    assert on_a_terminal(f"sketchmeans {options} --quiet --json", tmp_path)[1] == ""
-    assert shell.run(f"sketchmeans {options}", tmp_path).stderr == ""
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ("compare data.npy -k 3 --methods one-pass;rpcholesky --seeds 2", "one-pass rpcholesky"),
-        ("predict model.skm data.npy", "predict rows/s"),
-    ],
-    ids=["compare", "predict"],
-)
-def test_progress_of_other_commands_is_shown_on_a_terminal_only(options, words, tmp_path):
-    np.save(tmp_path / "data.npy", np.random.default_rng(0).normal(size=(400, 3)))
-    run("cluster", tmp_path / "data.npy", "-k", 3, "--save", tmp_path / "model.skm")
-    command = f"sketchmeans {options}".replace(";", "\\;")
-    out, err = on_a_terminal(command, tmp_path)
-    for word in [*words.split(), "100%"]:
-        assert word in err, word
-    quiet = on_a_terminal(f"{command} --quiet", tmp_path)
-    assert quiet[1] == ""
-    piped = shell.run(command, tmp_path)
-    assert piped.stderr == ""
-    if options.startswith("predict"):  # the table of compare holds seconds
-        assert out == quiet[0] == piped.stdout
-
-
-@pytest.mark.parametrize("name", WRITTEN)
-def test_every_option_has_a_help_text(name):
-    for option in cli.get_command(None, name).params:
-        if isinstance(option, click.Option):
-            assert option.help, option.name
-
-
-def test_warnings_are_one_line_and_quiet_silences_them(tmp_path):
-    data = pd.DataFrame({"number": range(20), "x": np.random.default_rng(0).normal(size=20)})
-    data.to_csv(tmp_path / "data.csv", index=False)
-    shown = shell.run("sketchmeans cluster data.csv -k 2", tmp_path)
-    assert shown.stderr == (
-        "Warning: column 'number' counts the rows and is used as a feature. If it is an id, say "
-        "--id-column number.\n"
-    )
-    assert shell.run("sketchmeans cluster data.csv -k 2 --quiet", tmp_path).stderr == ""

@@ -13,6 +13,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import normalized_mutual_info_score
 
 from sketchmeans.cluster import KernelKMeans
+from sketchmeans.comparison import accuracy
 from sketchmeans.datasets import make_rings
 from sketchmeans.files import refuse_existing, whole_file
 from sketchmeans.kernels import FloatArray
@@ -29,12 +30,6 @@ def draw(X: FloatArray, labels: FloatArray) -> list[str]:
     np.add.at(counts, (labels, line, column), 1)
     cells = np.where(counts.sum(axis=0) == 0, " ", np.where(counts[0] >= counts[1], "o", "·"))
     return ["".join(row) for row in cells[::-1]]
-
-
-def accuracy(labels: FloatArray, truth: FloatArray) -> float:
-    """Share of points in the right one of two clusters, whichever is called 0."""
-    agree = float(np.mean(labels == truth))
-    return max(agree, 1 - agree)
 
 
 def write_examples(folder: str | os.PathLike[str], *, force: bool = False) -> list[Path]:
@@ -87,8 +82,8 @@ def main() -> None:
     print(f"  {'sketchmeans, kernel ⟨x, y⟩²':<{COLUMNS}}   plain K-means")
     for one, other in zip(ours, theirs, strict=True):
         print(f"  {one}   {other}")
-    right = f"right for {accuracy(rings.labels_, truth):.1%} of the points"
-    wrong = f"right for {accuracy(plain, truth):.1%}: a coin would do"
+    right = f"right for {accuracy(truth, rings.labels_):.1%} of the points"
+    wrong = f"right for {accuracy(truth, plain):.1%}: a coin would do"
     print(f"  {right:<{COLUMNS}}   {wrong}")
     print(
         f"\n  Kept: a sketch of {rings.stats_['sketch_bytes'] / 1e3:.0f} kB; the kernel matrix "
