@@ -21,7 +21,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from benchmarks.data import median_rbf
 from benchmarks.dense import full_kernel_kmeans, lloyd, objective
-from benchmarks.timing import Target, conclude, facts, table
+from benchmarks.timing import Report, standalone
 from sketchmeans import KernelKMeans
 from sketchmeans.datasets import make_rings
 
@@ -118,22 +118,22 @@ def summary(scores: Scores, passes: int) -> Iterator[list[object]]:
         yield [choice, passes, *percent, f"{change.mean():+.3f}", f"{agreement.mean():.3f}"]
 
 
-def main(arguments: list[str] | None = None) -> list[Target]:
+def main(arguments: list[str] | None = None) -> Report:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=5, help="fits of every choice and problem")
     seeds = parser.parse_args(arguments).seeds
-    print(facts(), "\n")
+    report = Report()
     scores = run(seeds)
     header = ["rank, width", "passes", "mean excess", "worst problem", "worst fit"]
     header += ["change of NMI", "NMI with the best labels"]
-    print(table(header, [*summary(scores, 1), *summary(scores, 2)]), "\n")
+    report.table(header, [*summary(scores, 1), *summary(scores, 2)])
     rows = []
     for name in scores["K, 2K", 1]:
         excess = [np.array(scores[choice, 1][name])[:, :, 0].mean() for choice in CHOICES]
         rows.append([name, *(f"{value:.2f} %" for value in excess)])
-    print(table(["mean excess, 1 pass", *CHOICES], rows))
-    return conclude([])
+    report.table(["mean excess, 1 pass", *CHOICES], rows)
+    return report.conclude([])
 
 
 if __name__ == "__main__":
-    main()
+    standalone(main)

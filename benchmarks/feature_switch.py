@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.data import noisy_blobs
-from benchmarks.timing import Target, conclude, facts, interleaved, table
+from benchmarks.timing import Report, Target, interleaved, standalone
 from sketchmeans.engine import count_threads
 from sketchmeans.features import FeatureMapOperator, prefers_features
 from sketchmeans.kernels import Kernel, Linear, Polynomial
@@ -42,8 +42,8 @@ def measure(X: np.ndarray, kernel: Kernel) -> tuple[int, float, float]:
     return by_features.monomials.count, seconds["features"], seconds["tiles"]
 
 
-def main() -> list[Target]:
-    print(facts(), "\n")
+def main() -> Report:
+    report = Report()
     rows, worst = [], 1.0
     for name, features in CASES.items():
         for p in features:
@@ -68,10 +68,10 @@ def main() -> list[Target]:
                     ]
                 )
     header = ["kernel", "p", "D", "n", "features", "tiles", "gain", "rule takes", "loss"]
-    print(table(header, rows))
+    report.table(header, rows)
     name = "feature map or tiles, slower than the other way at worst"
-    return conclude([Target(name, worst, TOLERATED, at_most=True)])
+    return report.conclude([Target(name, worst, TOLERATED, at_most=True)])
 
 
 if __name__ == "__main__":
-    main()
+    standalone(main)

@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from benchmarks.data import noisy_blobs
-from benchmarks.timing import Target, conclude, facts, interleaved, table
+from benchmarks.timing import Report, Target, interleaved, standalone
 from sketchmeans.io import read_table
 
 ROWS, COLUMNS, CLUSTERS = 1_000_000, 10, 8
@@ -29,8 +29,8 @@ READ_RATIO = 0.5
 CLUSTER_SECONDS = 60.0
 
 
-def main() -> list[Target]:
-    print(facts(), "\n")
+def main() -> Report:
+    report = Report()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "data.parquet"
         X = noisy_blobs(ROWS, COLUMNS, np.float64, n_blobs=CLUSTERS)
@@ -46,14 +46,14 @@ def main() -> list[Target]:
         )
         size = path.stat().st_size / 1e6
         rows = [[name, value, size / value] for name, value in seconds.items()]
-        print(table(["reader", "seconds", "MB of the file a second"], rows), "\n")
+        report.table(["reader", "seconds", "MB of the file a second"], rows)
         spent, found = cluster(path)
     stages = found["stats"]["seconds"]
     inside = sum(stages.values())
     rows = [*stages.items(), ["start, reading, writing labels", spent - inside], ["in all", spent]]
-    print(table(["cluster", "seconds"], rows))
+    report.table(["cluster", "seconds"], rows)
     ratio = seconds["pyarrow, columns"] / seconds["sketchmeans, rows"]
-    return conclude(
+    return report.conclude(
         [
             Target("speed of reading Parquet, ours over pyarrow's", ratio, READ_RATIO),
             Target("cluster a million rows, degree 2", spent, CLUSTER_SECONDS, "s", at_most=True),
@@ -72,4 +72,4 @@ def cluster(path: Path) -> tuple[float, dict]:
 
 
 if __name__ == "__main__":
-    main()
+    standalone(main)

@@ -11,7 +11,7 @@ import argparse
 import time
 
 from benchmarks.data import noisy_blobs
-from benchmarks.timing import Target, conclude, facts, table
+from benchmarks.timing import Report, Target, standalone
 from sketchmeans import KernelKMeans
 
 FEATURES = 20
@@ -25,24 +25,24 @@ def fit(n: int) -> tuple[KernelKMeans, float]:
     return model, time.perf_counter() - start
 
 
-def main(arguments: list[str] | None = None) -> list[Target]:
+def main(arguments: list[str] | None = None) -> Report:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--n", type=int, default=100_000, help="samples")
     n = parser.parse_args(arguments).n
-    print(facts(), "\n")
+    report = Report()
     fit(2000)  # what only the first fit pays for
     model, total = fit(n)
     seconds = model.stats_["seconds"]
     shown = seconds | {"outside the stages": total - sum(seconds.values()), "whole fit": total}
     rows = [[name, f"{value:.2f} s", f"{value / total:.1%}"] for name, value in shown.items()]
-    print(table([f"stage, n = {n:,}", "time", "share"], rows))
+    report.table([f"stage, n = {n:,}", "time", "share"], rows)
     print(
         f"\nwidth {model.width_}, {model.stats_['precision']} tiles, "
         f"{model.stats_['n_threads']} threads"
     )
     share = 100 * (seconds["kernel passes"] + seconds["K-means"]) / total
-    return conclude([Target("passes and K-means of a whole fit", share, 85.0, "%")])
+    return report.conclude([Target("passes and K-means of a whole fit", share, 85.0, "%")])
 
 
 if __name__ == "__main__":
-    main()
+    standalone(main)

@@ -13,7 +13,7 @@ import argparse
 
 import numpy as np
 
-from benchmarks.timing import Target, conclude, facts, interleaved, table
+from benchmarks.timing import Report, Target, interleaved, standalone
 from sketchmeans.engine import Crew, engine_name
 from sketchmeans.engine.passes import panel_rows
 from sketchmeans.sketches import FWHT_MIN_WIDTH, HadamardSketch, Sketch
@@ -59,12 +59,12 @@ def crossing(widths: tuple[int, ...], gain: list[float]) -> float:
     return float(widths[last] * (widths[last + 1] / widths[last]) ** share)
 
 
-def main(arguments: list[str] | None = None) -> list[Target]:
+def main(arguments: list[str] | None = None) -> Report:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--brief", action="store_true", help="one size and few widths")
     brief = parser.parse_args(arguments).brief
     sizes, widths = ((16_384,), (64, 256, 512, 1024)) if brief else (SIZES, WIDTHS)
-    print(facts(), "\n")
+    report = Report()
     switch = FWHT_MIN_WIDTH[engine_name()]
     rows, recommended, worst = [], {}, 1.0
     for dtype in ("float32", "float64"):
@@ -83,13 +83,13 @@ def main(arguments: list[str] | None = None) -> list[Target]:
         mean = float(np.exp(np.mean(np.log(crossings))))
         recommended[itemsize] = STEP * round(mean / STEP)
     header = ["", "columns", "n", "batch", *(f"width {width}" for width in widths), "equal at"]
-    print(table(header, rows))
+    report.table(header, rows)
     print(
         f"\nFWHT_MIN_WIDTH[{engine_name()!r}] is {switch}; these figures recommend {recommended}."
     )
     name = "sketching of columns, slower than the other way at worst"
-    return conclude([Target(name, worst, TOLERATED, at_most=True)])
+    return report.conclude([Target(name, worst, TOLERATED, at_most=True)])
 
 
 if __name__ == "__main__":
-    main()
+    standalone(main)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.data import noisy_blobs
-from benchmarks.timing import Target, conclude, facts, interleaved, table
+from benchmarks.timing import Report, Target, interleaved, standalone
 from sketchmeans.engine import count_threads
 from sketchmeans.features import FeatureMapOperator, prefers_features
 from sketchmeans.kernels import Polynomial
@@ -21,8 +21,8 @@ FEATURES, WIDTH = 10, 36
 KERNEL = Polynomial(gamma=1 / FEATURES, degree=2, coef0=1.0)
 
 
-def main() -> list[Target]:
-    print(facts(), "\n")
+def main() -> Report:
+    report = Report()
     if not all(prefers_features(n, FEATURES, KERNEL) for n in SIZES):
         raise AssertionError("the estimators would not take the feature map here")
     tasks = {}
@@ -39,10 +39,10 @@ def main() -> list[Target]:
         [n, f"{value:.3f} s", f"{micro:.2f} µs"]
         for n, value, micro in zip(SIZES, seconds, each, strict=True)
     ]
-    print(table(["n", "pass", "a sample"], rows))
+    report.table(["n", "pass", "a sample"], rows)
     spread = max(each) / min(each)
-    return conclude([Target("time a sample, most over least", spread, 1.3, at_most=True)])
+    return report.conclude([Target("time a sample, most over least", spread, 1.3, at_most=True)])
 
 
 if __name__ == "__main__":
-    main()
+    standalone(main)

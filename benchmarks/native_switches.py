@@ -13,7 +13,7 @@ from unittest import mock
 import numpy as np
 
 from benchmarks.data import median_rbf, noisy_blobs
-from benchmarks.timing import Target, conclude, facts, interleaved, table
+from benchmarks.timing import Report, interleaved, standalone
 from sketchmeans import operators, tiles
 from sketchmeans.engine import native_tile_rows
 from sketchmeans.kernels import Gaussian
@@ -65,15 +65,15 @@ def sides(dtype: str, n: int) -> list[object]:
     return cells
 
 
-def main() -> list[Target]:
-    print(facts(), "\n")
+def main() -> Report:
+    report = Report()
     rows = [row for dtype in ("float32", "float64") for row in wide(dtype)]
-    print(table(["ms a pass, n = 2560", "features", "panels", "BLAS", "gain of BLAS"], rows), "\n")
+    report.table(["ms a pass, n = 2560", "features", "panels", "BLAS", "gain of BLAS"], rows)
     print(f"WIDE is {tiles.WIDE}.\n")
     rows = [sides(dtype, n) for dtype in ("float32", "float64") for n in SIZES]
-    print(table(["ms on 1 thread, on 2: gain", "n", *(f"side {side}" for side in SIDES)], rows))
-    return conclude([])
+    report.table(["ms on 1 thread, on 2: gain", "n", *(f"side {side}" for side in SIDES)], rows)
+    return report.conclude([])
 
 
 if __name__ == "__main__":
-    main()
+    standalone(main)

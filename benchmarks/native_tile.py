@@ -1,9 +1,10 @@
-"""The native tile and the native transform against everyone, in one interleaved run.
+"""The native pass against everyone, in one interleaved run: the best of five each.
 
-Every figure is a ratio of best-of-five times taken in turns. KeOps is measured if ``pykeops`` is
-installed (``pip install --group bench``); it compiles on first use. The roofline is what the pass
-would take if it were only its matrix products, at the speed of this machine's own sgemm, and
-NumPy's float32 exponential on both cores. ::
+RBF at n = 20,480, p = 20, width 12, on two threads. KeOps and PyTorch are measured where they are
+installed (``pip install --group bench``); KeOps compiles on first use. The roofline is what the
+pass would take if it were only its matrix products, at the speed of this machine's own sgemm, and
+NumPy's float32 exponential on both cores. The sparse pass stands beside SciPy's bare product of
+the same matrix, without the kernel's map and without Ω. ::
 
     python -m benchmarks.native_tile
 """
@@ -11,30 +12,27 @@ NumPy's float32 exponential on both cores. ::
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.fft import dct
-from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
+from scipy import sparse
+from sklearn.metrics.pairwise import laplacian_kernel
 from threadpoolctl import threadpool_limits
 
-from benchmarks.data import median_rbf, noisy_blobs
-from benchmarks.timing import Target, conclude, facts, interleaved, table
+from benchmarks.data import median_rbf, noisy_blobs, words
+from benchmarks.rivals import CHUNKS, Task, best_of, everyone, scikit_learn
+from benchmarks.timing import Report, Target, interleaved, standalone
 from sketchmeans.bandwidth import resolve_gamma
-from sketchmeans.engine import engine_name, fwht
+from sketchmeans.engine import engine_name
 from sketchmeans.engine.native import VARIABLE, compiled
-from sketchmeans.kernels import Laplacian
+from sketchmeans.kernels import Kernel, Laplacian
 from sketchmeans.operators import DataOperator
 from sketchmeans.points import row_blocks
 from sketchmeans.sketches import HadamardSketch
 
 N, FEATURES, WIDTH = 20_480, 20, 12
-CHUNK = 1000
-TRANSFORMS = (16, 20)
-BATCH = 256
-
-Task = Callable[[], Any]
+SPARSE_N, SPARSE_FEATURES = 8000, 5000
+TOLERANCE = {"float32": 1e-4, "float64": 1e-10}
 
 
 def on(engine: str, task: Task) -> Task:
@@ -54,24 +52,63 @@ def on(engine: str, task: Task) -> Task:
     return run
 
 
-def chunked(kernel: Callable[..., np.ndarray], X: np.ndarray, Omega: np.ndarray, gamma: float):
-    """Return KΩ from blocks of rows of scikit-learn's kernel."""
-    W = np.empty(Omega.shape, X.dtype)
-    for block in row_blocks(len(X), CHUNK):
-        W[block] = kernel(X[block], X, gamma=gamma) @ Omega
-    return W
+def ours(X: Any, kernel: Kernel, sketch: HadamardSketch) -> dict[str, Task]:
+    """Return our own passes: both engines, and the native one on one thread."""
+    operator = DataOperator(X, kernel)
+    return {
+        "native": on("native", lambda: operator.multiply(sketch, n_threads=2)),
+        "native, one thread": on("native", lambda: operator.multiply(sketch, n_threads=1)),
+        "NumPy tiles": on("numpy", lambda: operator.multiply(sketch, n_threads=2)),
+    }
 
 
-def keops(X: np.ndarray, Omega: np.ndarray, gamma: float) -> Task | None:
-    """Return KΩ by KeOps on the CPU, compiled; None if it is not installed."""
-    try:
-        from pykeops.numpy import LazyTensor
-    except ImportError:
-        return None
-    x, y = LazyTensor(X[:, None, :]), LazyTensor(X[None, :, :])
-    K = (-gamma * ((x - y) ** 2).sum(-1)).exp()
-    K @ Omega
-    return lambda: K @ Omega
+def rbf(dtype: str) -> dict[str, float]:
+    """Return seconds of the RBF pass by everyone; float64 without KeOps and PyTorch."""
+    X = noisy_blobs(N, FEATURES, dtype)
+    kernel, sketch = median_rbf(X), HadamardSketch(N, WIDTH, seed=0)
+    Omega = sketch.matrix.astype(dtype)
+    rivals = everyone(X, Omega, kernel.gamma)
+    if dtype == "float64":
+        rivals = {name: task for name, task in rivals.items() if name.startswith("scikit-learn")}
+    tasks = ours(X, kernel, sketch)
+    W = tasks["native"]().W
+    for name, task in rivals.items():
+        error = np.linalg.norm(task() - W) / np.linalg.norm(W)
+        if error > TOLERANCE[dtype]:
+            raise AssertionError(f"{name}, {dtype}: the products differ by {error:.1e}")
+    return interleaved(tasks | rivals)
+
+
+def laplacian() -> dict[str, float]:
+    """Return seconds of a Laplacian pass, n a quarter: scikit-learn's takes its time."""
+    X = noisy_blobs(N // 4, FEATURES, "float32")
+    kernel = Laplacian(resolve_gamma("median", Laplacian, X, 0))
+    sketch = HadamardSketch(len(X), WIDTH, seed=0)
+    Omega = sketch.matrix.astype(X.dtype)
+    rivals = {
+        f"scikit-learn, {chunk} rows": scikit_learn(X, Omega, kernel.gamma, chunk, laplacian_kernel)
+        for chunk in CHUNKS
+    }
+    return interleaved(ours(X, kernel, sketch) | rivals)
+
+
+def rows_of_product(X: sparse.csr_matrix, chunk: int) -> Task:
+    """Return SciPy's product of a sparse matrix with its transpose, some rows at a time."""
+
+    def run() -> None:
+        other = X.T.tocsr()
+        for rows in row_blocks(X.shape[0], chunk):
+            X[rows] @ other
+
+    return run
+
+
+def sparse_rbf() -> dict[str, float]:
+    """Return seconds of a pass over sparse data, and of SciPy's product alone."""
+    X = words(SPARSE_N, SPARSE_FEATURES)
+    rivals = {f"SciPy's product, {chunk} rows": rows_of_product(X, chunk) for chunk in CHUNKS}
+    sketch = HadamardSketch(SPARSE_N, WIDTH, seed=0)
+    return interleaved(ours(X, median_rbf(X), sketch) | rivals)
 
 
 def roofline() -> tuple[float, float]:
@@ -86,114 +123,54 @@ def roofline() -> tuple[float, float]:
     return 2 * 2048**3 / product, exponential / argument.size
 
 
-def passes(dtype: str) -> dict[str, float]:
-    """Return seconds of the RBF pass by everyone."""
-    X = noisy_blobs(N, FEATURES, dtype)
-    kernel = median_rbf(X)
-    sketch = HadamardSketch(N, WIDTH, seed=0)
-    Omega = sketch.matrix.astype(dtype)
-    operator = DataOperator(X, kernel)
-    tasks = {
-        "native": on("native", lambda: operator.multiply(sketch, n_threads=2)),
-        "native, one thread": on("native", lambda: operator.multiply(sketch, n_threads=1)),
-        "NumPy tiles": on("numpy", lambda: operator.multiply(sketch, n_threads=2)),
-        "scikit-learn": lambda: chunked(rbf_kernel, X, Omega, kernel.gamma),
-    }
-    if dtype == "float32" and (by_keops := keops(X, Omega, kernel.gamma)):
-        tasks["KeOps"] = by_keops
-    expected = tasks["scikit-learn"]()
-    error = np.linalg.norm(tasks["native"]().W - expected) / np.linalg.norm(expected)
-    if error > {"float32": 1e-4, "float64": 1e-10}[dtype]:
-        raise AssertionError(f"{dtype}: the products differ by {error:.1e}")
-    return interleaved(tasks)
-
-
-def laplacian() -> dict[str, float]:
-    """Return seconds of a Laplacian pass, n a quarter: scikit-learn's takes its time."""
-    X = noisy_blobs(N // 4, FEATURES, "float32")
-    kernel = Laplacian(resolve_gamma("median", Laplacian, X, 0))
-    sketch = HadamardSketch(len(X), WIDTH, seed=0)
-    Omega = sketch.matrix.astype(X.dtype)
-    operator = DataOperator(X, kernel)
-    return interleaved(
-        {
-            "native": on("native", lambda: operator.multiply(sketch, n_threads=2)),
-            "NumPy tiles": on("numpy", lambda: operator.multiply(sketch, n_threads=2)),
-            "scikit-learn": lambda: chunked(laplacian_kernel, X, Omega, kernel.gamma),
-        }
-    )
-
-
-def transforms(bits: int) -> dict[str, float]:
-    """Return nanoseconds an element of one column, and of a batch on one thread and on two."""
-    # Zeros: a transform in place, again and again, would overflow with anything else.
-    column, batch = (np.zeros(shape, np.float32) for shape in ((1 << bits, 1), (1 << 16, BATCH)))
-    flat = np.random.default_rng(0).normal(size=1 << bits).astype(np.float32)
-    native = compiled()
-    seconds = interleaved(
-        {
-            "native": lambda: native.transform(column, 0, 1),
-            "NumPy": on("numpy", lambda: fwht(column)),
-            "SciPy's DCT": lambda: dct(flat),
-        },
-        calls=10,
-    )
-    seconds |= interleaved(
-        {
-            "batch": on("native", lambda: fwht(batch, overwrite=True)),
-            "batch, two threads": on("native", lambda: fwht(batch, n_threads=2, overwrite=True)),
-        }
-    )
-    return {
-        name: 1e9 * value / (batch.size if "batch" in name else column.size)
-        for name, value in seconds.items()
-    }
-
-
-def main() -> list[Target]:
+def main() -> Report:
     if engine_name() != "native":
         raise SystemExit("the native engine was not built, or SKETCHMEANS_ENGINE forbids it.")
-    print(facts(), f"\nnative level: {compiled().levels()[0]}\n")
+    report = Report()
     flops, exponential = roofline()
     limit = N * N / 2 * ((2 * FEATURES + 4 * WIDTH) / flops + exponential / 2)
-    single, double, l1 = passes("float32"), passes("float64"), laplacian()
-    rows = [
-        [task, name, f"{seconds[name]:.3f} s", f"{seconds[name] / seconds['native']:.2f}×"]
-        for task, seconds in (("RBF, float32", single), ("RBF, float64", double), ("L1", l1))
-        for name in seconds
-    ]
-    rows.append(["RBF, float32", "roofline", f"{limit:.3f} s", f"{limit / single['native']:.2f}×"])
-    print(table(["pass", "by", "best of five", "time over native's"], rows), "\n")
-    rate = N * N / single["native"] / 1e9
-    print(f"{rate:.2f}e9 entries a second; sgemm {flops / 1e9:.0f} GFLOP/s on all cores, ")
-    print(f"exp {1e9 * exponential:.2f} ns an entry on one.\n")
-    elements = {bits: transforms(bits) for bits in TRANSFORMS}
-    rows = [
-        [f"2^{bits}", *(f"{value:.2f}" for value in elements[bits].values())] for bits in elements
-    ]
-    print(table(["ns an element, float32", *elements[TRANSFORMS[0]]], rows))
+    single, double, l1, of_sparse = rbf("float32"), rbf("float64"), laplacian(), sparse_rbf()
+    single["roofline"] = limit
+    cases = {"RBF, float32": single, "RBF, float64": double, "L1": l1, "RBF, sparse": of_sparse}
+    report.table(
+        ["pass", "by", "seconds", "over native's"],
+        [
+            [case, name, seconds[name], seconds[name] / seconds["native"]]
+            for case, seconds in cases.items()
+            for name in seconds
+        ],
+    )
     native = single["native"]
+    products = N * N / 2 * (2 * FEATURES + 4 * (WIDTH + 1)) / native
+    report.table(
+        ["level", "1e9 entries a second", "GFLOP/s, products alone", "of sgemm", "exp, ns"],
+        [
+            [
+                compiled().levels()[0],
+                N * N / native / 1e9,
+                products / 1e9,
+                flops / 1e9,
+                1e9 * exponential,
+            ]
+        ],
+    )
     targets = [
         Target("native against NumPy tiles", single["NumPy tiles"] / native, 1.8),
-        Target("native against scikit-learn", single["scikit-learn"] / native, 18),
+        Target("native against scikit-learn", best_of(single, "scikit-learn") / native, 18),
         Target("share of the roofline", limit / native, 0.6),
         Target("float64 against NumPy tiles", double["NumPy tiles"] / double["native"], 1.5),
-        Target("Laplacian against scikit-learn", l1["scikit-learn"] / l1["native"], 10),
+        Target("Laplacian against scikit-learn", best_of(l1, "scikit-learn") / l1["native"], 10),
         Target("two threads against one", single["native, one thread"] / native, 1.7),
+        Target(
+            "sparse pass on one thread against SciPy's product",
+            best_of(of_sparse, "SciPy") / of_sparse["native, one thread"],
+            1,
+        ),
     ]
     if "KeOps" in single:
         targets.append(Target("native against KeOps", single["KeOps"] / native, 35))
-    for bits, times in elements.items():
-        name = f"transform at 2^{bits}"
-        targets += [
-            Target(name, times["native"], 1.2, "ns an element", at_most=True),
-            Target(f"{name} against SciPy's DCT", times["SciPy's DCT"] / times["native"], 5),
-        ]
-    times = elements[TRANSFORMS[0]]
-    ratio = times["batch"] / times["batch, two threads"]
-    targets.append(Target("batch of transforms, two threads against one", ratio, 1.7))
-    return conclude(targets)
+    return report.conclude(targets)
 
 
 if __name__ == "__main__":
-    main()
+    standalone(main)

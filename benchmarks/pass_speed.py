@@ -10,25 +10,15 @@ its threads and with the block size that suits it best. The pass also gives the 
 from __future__ import annotations
 
 import numpy as np
-from sklearn.metrics.pairwise import rbf_kernel
 
 from benchmarks.data import median_rbf, noisy_blobs
-from benchmarks.timing import Target, conclude, facts, interleaved, table
+from benchmarks.rivals import CHUNKS, scikit_learn
+from benchmarks.timing import Report, Target, interleaved, standalone
 from sketchmeans.operators import DataOperator
-from sketchmeans.points import row_blocks
 from sketchmeans.sketches import HadamardSketch
 
 N, FEATURES, WIDTH = 20_000, 20, 12
-BLOCKS = (250, 1000, 4000)
 TOLERANCE = {"float32": 1e-4, "float64": 1e-10}
-
-
-def reference(X: np.ndarray, Omega: np.ndarray, gamma: float, rows: int) -> np.ndarray:
-    """Return KΩ by scikit-learn."""
-    W = np.empty(Omega.shape, X.dtype)
-    for block in row_blocks(len(X), rows):
-        W[block] = rbf_kernel(X[block], X, gamma=gamma) @ Omega
-    return W
 
 
 def measure(dtype: str) -> tuple[dict[str, float], int]:
@@ -38,20 +28,19 @@ def measure(dtype: str) -> tuple[dict[str, float], int]:
     sketch = HadamardSketch(N, WIDTH, seed=0)
     Omega = sketch.matrix.astype(dtype)
     operator = DataOperator(X, kernel)
-    expected = reference(X, Omega, kernel.gamma, 1000)
+    tasks = {chunk: scikit_learn(X, Omega, kernel.gamma, chunk) for chunk in CHUNKS}
+    expected = tasks[CHUNKS[0]]()
     error = np.linalg.norm(operator.multiply(sketch).W - expected) / np.linalg.norm(expected)
     if error > TOLERANCE[dtype]:
         raise AssertionError(f"{dtype}: the two products differ by {error:.1e}")
-    tasks = {
-        f"block {rows}": lambda rows=rows: reference(X, Omega, kernel.gamma, rows)
-        for rows in BLOCKS
-    }
-    tasks |= {
-        "one": lambda: operator.multiply(sketch, n_threads=1),
-        "two": lambda: operator.multiply(sketch, n_threads=2),
-    }
-    seconds = interleaved(tasks)
-    best = min(BLOCKS, key=lambda rows: seconds[f"block {rows}"])
+    seconds = interleaved(
+        {f"block {chunk}": task for chunk, task in tasks.items()}
+        | {
+            "one": lambda: operator.multiply(sketch, n_threads=1),
+            "two": lambda: operator.multiply(sketch, n_threads=2),
+        }
+    )
+    best = min(CHUNKS, key=lambda chunk: seconds[f"block {chunk}"])
     return {
         "one": seconds["one"],
         "two": seconds["two"],
@@ -59,8 +48,8 @@ def measure(dtype: str) -> tuple[dict[str, float], int]:
     }, best
 
 
-def main() -> list[Target]:
-    print(facts(), "\n")
+def main() -> Report:
+    report = Report()
     rows, results = [], {}
     for dtype in ("float32", "float64"):
         seconds, block = measure(dtype)
@@ -76,9 +65,9 @@ def main() -> list[Target]:
             ]
         )
     header = ["tiles", "scikit-learn", "1 thread", "2 threads", "faster than scikit-learn"]
-    print(table([*header, "2 threads against 1"], rows))
+    report.table([*header, "2 threads against 1"], rows)
     seconds = results["float32"]
-    return conclude(
+    return report.conclude(
         [
             Target("pass against scikit-learn", seconds["reference"] / seconds["two"], 6.0),
             Target("two threads against one", seconds["one"] / seconds["two"], 1.6),
@@ -87,4 +76,4 @@ def main() -> list[Target]:
 
 
 if __name__ == "__main__":
-    main()
+    standalone(main)

@@ -15,7 +15,7 @@ from unittest import mock
 import numpy as np
 
 from benchmarks.data import median_rbf, noisy_blobs
-from benchmarks.timing import Target, conclude, facts, interleaved, table
+from benchmarks.timing import Report, interleaved, standalone
 from sketchmeans.engine import Crew, passes, tile_rows
 from sketchmeans.engine.native import VARIABLE
 from sketchmeans.operators import DataOperator
@@ -90,26 +90,26 @@ def scaling(operator: DataOperator) -> list[str]:
     return cells
 
 
-def main() -> list[Target]:
+def main() -> Report:
     os.environ[VARIABLE] = "numpy"  # these are the parts of a NumPy tile
-    print(facts(), "\n")
+    report = Report()
     operators = {dtype: operator_of(SIZES[-1], dtype) for dtype in PRECISIONS}
     cases = [(dtype, side) for dtype in PRECISIONS for side in (256, 512)]
     rows = [[dtype, side, *parts(operators[dtype], side)] for dtype, side in cases]
-    print(table(["ns an entry", "side", "product", "exp", "sum of squares"], rows), "\n")
+    report.table(["ns an entry", "side", "product", "exp", "sum of squares"], rows)
 
     rows = []
     for dtype, side in cases:
         for width in WIDTHS:
             whole, slabs = thin(operators[dtype], side, width)
             rows.append([dtype, side, width, whole, slabs, f"{whole / slabs:.2f}×"])
-    print(table(["ns an entry", "side", "columns", "whole", "in slabs", "gain"], rows), "\n")
+    report.table(["ns an entry", "side", "columns", "whole", "in slabs", "gain"], rows)
 
     rows = [[dtype, n, *scaling(operator_of(n, dtype))] for dtype in PRECISIONS for n in SIZES]
     header = ["ms on 1 thread, on 2: gain", "n", *(f"side {side}" for side in SIDES)]
-    print(table(header, rows))
-    return conclude([])
+    report.table(header, rows)
+    return report.conclude([])
 
 
 if __name__ == "__main__":
-    main()
+    standalone(main)

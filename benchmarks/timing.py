@@ -1,4 +1,4 @@
-"""What the benchmarks share: times taken in turns, tables, targets, and facts of the machine."""
+"""What the benchmarks share: times taken in turns, reports of tables and targets, the machine."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import scipy
-import sklearn
 from threadpoolctl import threadpool_info
 
-import sketchmeans
+PACKAGES = ("numpy", "scipy", "scikit-learn", "sketchmeans", "pykeops", "torch", "tslearn")
+
+
+REST = 0.1
+"""Seconds between tasks: idle threads of BLAS and OpenMP spin for a while before they sleep, and
+would take a core from whoever comes next."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ def interleaved(
     best = dict.fromkeys(tasks, float("inf"))
     for _ in range(repeats):
         for name, task in tasks.items():
+            time.sleep(REST)
             start = time.perf_counter()
             for _ in range(calls):
                 task()
@@ -71,17 +75,65 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
-def facts() -> str:
+@dataclass
+class Report:
+    """What one benchmark found: printed as it comes, and kept as data."""
+
+    tables: list[dict[str, Any]] = field(default_factory=list)
+    targets: list[Target] = field(default_factory=list)
+
+    def table(self, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Print a table."""
+        rows = [list(row) for row in rows]
+        print(table(header, rows), "\n", flush=True)
+        self.tables.append({"header": list(header), "rows": rows})
+
+    def conclude(self, targets: Iterable[Target]) -> Report:
+        """Print a line a target."""
+        for target in targets:
+            self.targets.append(target)
+            print(target, flush=True)
+        return self
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+        targets = [asdict(target) | {"met": bool(target.met)} for target in self.targets]
+        return {"tables": self.tables, "targets": targets}
+
+
+def standalone(main: Callable[[], Any]) -> None:
+    """Run one benchmark by itself: first the facts that its figures depend on."""
+    print(facts(), "\n")
+    main()
+
+
+def environment() -> dict[str, Any]:
     """Return what the figures depend on: the processor, the load, and the versions."""
     # SciPy brings a BLAS of its own; the tiles use NumPy's.
     blas = [library for library in threadpool_info() if library["user_api"] == "blas"]
     blas.sort(key=lambda library: "numpy" not in library["filepath"].rsplit("/", 2)[-2])
-    name = "{internal_api} {version}, {architecture} kernels".format_map(blas[0]) if blas else "?"
+    versions = {"Python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "load at the start": round(os.getloadavg()[0], 1),
+        "BLAS": "{internal_api} {version}, {architecture}".format_map(blas[0]) if blas else "?",
+        "versions": versions,
+    }
+
+
+def facts() -> str:
+    """Return the environment as a line."""
+    found = environment()
+    versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
     return (
-        f"{_processor()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start; "
-        f"Python {platform.python_version()}, NumPy {np.__version__} ({name}), "
-        f"SciPy {scipy.__version__}, "
-        f"scikit-learn {sklearn.__version__}, sketchmeans {sketchmeans.__version__}"
+        f"{found['processor']}, {found['cores']} cores, load {found['load at the start']} at the "
+        f"start; BLAS {found['BLAS']}; {versions}"
     )
 
 
@@ -92,11 +144,3 @@ def _processor() -> str:
             if line.startswith("model name"):
                 return line.split(":", 1)[1].strip()
     return platform.processor() or platform.machine()
-
-
-def conclude(targets: list[Target]) -> list[Target]:
-    """Print a line a target, and return them."""
-    print()
-    for target in targets:
-        print(target)
-    return targets

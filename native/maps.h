@@ -40,11 +40,25 @@ INLINE vec times_power(vec value, vec rounded) {
 #endif
 }
 
+/* t rounded to a whole number, of any size; AVX-512 alone has it and scales by it. */
+#if defined(__AVX512F__) && SM_DOUBLE
+#define NEAREST(t) ((vec)_mm512_roundscale_pd((__m512d)(t), 8))
+#define SCALED(value, n) ((vec)_mm512_scalef_pd((__m512d)(value), (__m512d)(n)))
+#elif defined(__AVX512F__)
+#define NEAREST(t) ((vec)_mm512_roundscale_ps((__m512)(t), 8))
+#define SCALED(value, n) ((vec)_mm512_scalef_ps((__m512)(value), (__m512)(n)))
+#endif
+
 /* 2^t: at most 2 ulp off in float, 5e-16 in double; 0 and infinity beyond, NaN from NaN. */
 INLINE vec exp2_of(vec t) {
+#if defined(SCALED)
+    vec n = NEAREST(t); /* infinite where t is; then f is NaN, and scaled to 0 or infinity */
+    vec f = t - n;
+#else
     t = at_most(at_least(t, LOWEST), HIGHEST);
     vec rounded = t + ROUNDER;
     vec f = t - (rounded - ROUNDER);
+#endif
 #if SM_DOUBLE
     /* Even and odd powers apart: one chain of twelve steps would leave the adders idle. */
     vec g = f * f;
@@ -64,7 +78,11 @@ INLINE vec exp2_of(vec t) {
     p = p * f + 6.93147206702832595772e-1f;
     p = p * f + 1.0f;
 #endif
+#if defined(SCALED)
+    return SCALED(p, n);
+#else
     return times_power(p, rounded);
+#endif
 }
 
 /* tanh x = m / (m + 2) with m = e^{2|x|} − 1, which keeps the digits of small x, or 1 − 2 / (m + 2),

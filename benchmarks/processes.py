@@ -1,0 +1,59 @@
+"""One measurement in a process of its own, so that its peak of memory is its own.
+
+The function is named ``module:function``, gets JSON as keyword arguments, and returns JSON::
+
+    python -m benchmarks.processes benchmarks.peak_memory:fit '{"n": 1000, "dtype": "float32"}'
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+STATUS = Path("/proc/self/status")
+
+
+class Failed(RuntimeError):
+    """The process ended without a result; the message is the end of what it said."""
+
+
+def peak_bytes() -> int:
+    """Return the most memory that this process ever held.
+
+    NOTE: on Linux ``ru_maxrss`` of a new process begins at the peak of the one that started it;
+    VmHWM begins at zero.
+    """
+    if STATUS.exists():
+        lines = dict(line.split(":", 1) for line in STATUS.read_text().splitlines())
+        return 1024 * int(lines["VmHWM"].split()[0])
+    unit = 1 if sys.platform == "darwin" else 1024
+    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def measured(function: str, *, timeout: float | None = None, **arguments: Any) -> Any:
+    """Call a function in a fresh process, and return what it returned."""
+    command = [sys.executable, "-m", "benchmarks.processes", function, json.dumps(arguments)]
+    try:
+        ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        raise Failed(f"not done after {timeout:.0f} s") from None
+    if ended.returncode:
+        said = ended.stderr.strip().splitlines() or [f"exit code {ended.returncode}"]
+        raise Failed(said[-1])
+    return json.loads(ended.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    module, function = sys.argv[1].split(":")
+    found = getattr(import_module(module), function)(**json.loads(sys.argv[2]))
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
