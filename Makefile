@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+RIVALS := $(VENV)/.rivals
 NATIVE := CMakeLists.txt $(wildcard native/*.c native/*.h)
 ENGINE_TESTS := tests/test_native.py tests/test_native_maps.py tests/test_engine.py
 
@@ -22,8 +23,12 @@ lint: $(READY)
 reproduce: $(READY)
 	$(BIN)/sketchmeans reproduce --out docs/reproduction --force
 
-bench: $(READY)
+bench: $(RIVALS)
 	$(BIN)/python -m benchmarks
+
+$(RIVALS): $(READY)
+	@$(BIN)/python -m pip install --quiet --editable . --group bench || echo "some rivals could not be installed: they are left out"
+	@touch $(RIVALS)
 
 # The engine's tests on a build with the address and undefined behaviour sanitizers. The library
 # of the first must be loaded before Python; Python's own leaks are not ours to look for.

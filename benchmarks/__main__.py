@@ -1,34 +1,60 @@
-"""The main set of benchmarks, and a line for every target: ``python -m benchmarks``.
+"""Everyone against everyone, and a line for every target beside the kept run's: ``make bench``.
 
-Takes a few minutes. The other scripts (``tile_parts``, ``feature_switch``, ``defaults``) are the
-evidence behind constants and defaults; run them by name.
+The default set takes about ten minutes; ``--full`` adds a million samples and slower rivals, and
+takes an hour. The other scripts (``tile_parts``, ``feature_switch``, ``native_switches``,
+``defaults``) are the evidence behind constants and defaults; run them by name. ::
+
+    python -m benchmarks [--full] [--out build/benchmarks]
 """
 
 from __future__ import annotations
 
+import argparse
 import time
+from pathlib import Path
 
-from benchmarks import files, fit_profile, hadamard_switch, linear_growth, pass_speed, peak_memory
+from benchmarks import (
+    drawing,
+    end_to_end,
+    files,
+    fit_profile,
+    linear_growth,
+    native_tile,
+    peak_memory,
+    transform_speed,
+)
+from benchmarks.record import comparison, kept_record, record_of, write
+from benchmarks.timing import facts, table
 
-MAIN_SET = {
-    "pass_speed": pass_speed.main,
-    "hadamard_switch": lambda: hadamard_switch.main(["--brief"]),
-    "linear_growth": linear_growth.main,
-    "fit_profile": lambda: fit_profile.main([]),
-    "peak_memory": lambda: peak_memory.main([]),
-    "files": files.main,
-}
 
-
-def main() -> None:
-    start = time.perf_counter()
-    targets = []
-    for name, run in MAIN_SET.items():
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--full", action="store_true", help="also a million samples; an hour")
+    parser.add_argument("--out", type=Path, default=Path("build/benchmarks"), help="a folder")
+    options = parser.parse_args(arguments)
+    full = ["--full"] if options.full else []
+    main_set = {
+        "native_tile": native_tile.main,
+        "transform_speed": transform_speed.main,
+        "linear_growth": linear_growth.main,
+        "fit_profile": lambda: fit_profile.main([]),
+        "peak_memory": lambda: peak_memory.main([]),
+        "files": files.main,
+        "end_to_end": lambda: end_to_end.main(full),
+    }
+    print(facts(), flush=True)
+    kept, start, reports = kept_record(), time.perf_counter(), {}
+    for name, run in main_set.items():
         print(f"\n## {name}\n", flush=True)
-        targets += run()
-    print(f"\n## Targets, after {time.perf_counter() - start:.0f} s\n")
-    for target in targets:
-        print(target)
+        reports[name] = run()
+    command = " ".join(["python -m benchmarks", *full])
+    record = record_of(command, time.perf_counter() - start, reports)
+    write(record, options.out)
+    drawing.draw_all(record, options.out)
+    print(f"\n## Targets, after {record['seconds']} s, beside the run kept in docs/benchmarks\n")
+    header = ["target", "figure", "promised", "", "kept", "change"]
+    print(table(header, comparison(record, kept)))
+    print(f"\nTables, figures and plots: {options.out}")
 
 
 if __name__ == "__main__":

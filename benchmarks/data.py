@@ -1,4 +1,4 @@
-"""The data of the timing benchmarks: blobs under noise, made a block of rows at a time."""
+"""The data of the benchmarks, made a block of rows at a time."""
 
 from __future__ import annotations
 
@@ -12,31 +12,42 @@ from sketchmeans.kernels import Gaussian
 from sketchmeans.points import row_blocks
 
 
-def labelled_blobs(
-    n: int, p: int, dtype: Any, *, n_blobs: int = 8, noise: float = 0.2
-) -> tuple[np.ndarray, np.ndarray]:
+def noisy_blobs(n: int, p: int, dtype: Any, *, n_blobs: int = 8, noise: float = 0.2) -> np.ndarray:
     """Draw n points of p features: blobs of unit spread, and a share of uniform noise.
 
-    Returns the points and their blobs, −1 for noise. Memory: the result and one block of rows, so
-    that making it leaves no peak behind.
+    Memory: the result and one block of rows, so that making it leaves no peak behind.
     """
     random = np.random.default_rng(0)
     centers = random.uniform(-2, 2, (n_blobs, p))
-    X, y = np.empty((n, p), dtype), np.empty(n, np.int8)
+    X = np.empty((n, p), dtype)
     for rows in row_blocks(n):
         count = rows.stop - rows.start
-        y[rows] = random.integers(n_blobs, size=count)
-        X[rows] = centers[y[rows]]
+        X[rows] = centers[random.integers(n_blobs, size=count)]
         X[rows] += random.standard_normal((count, p))
         stray = random.random(count) < noise
         X[rows][stray] = random.uniform(-4, 4, (int(stray.sum()), p))
-        y[rows][stray] = -1
+    return X
+
+
+def cores_and_shells(
+    n: int, p: int, dtype: Any, *, n_pairs: int = 4, radius: float = 4.0, spread: float = 0.5
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw n points of p features in pairs of clusters: a dense core, and a shell around it.
+
+    The two have the same mean, so that K-means without a kernel cannot tell them apart. Returns
+    the points and their clusters. Memory: the result and a few blocks of rows.
+    """
+    random = np.random.default_rng(0)
+    centers = random.uniform(-2, 2, (n_pairs, p))
+    X, y = np.empty((n, p), dtype), random.integers(2 * n_pairs, size=n, dtype=np.int8)
+    for rows in row_blocks(n):
+        offset = random.standard_normal((rows.stop - rows.start, p))
+        shell = y[rows] % 2 == 1
+        directions = offset[shell] / np.linalg.norm(offset[shell], axis=1, keepdims=True)
+        offset[~shell] *= spread
+        offset[shell] = radius * directions + 0.2 * spread * offset[shell]
+        X[rows] = centers[y[rows] // 2] + offset
     return X, y
-
-
-def noisy_blobs(n: int, p: int, dtype: Any, *, n_blobs: int = 8, noise: float = 0.2) -> np.ndarray:
-    """Draw the points of ``labelled_blobs`` alone."""
-    return labelled_blobs(n, p, dtype, n_blobs=n_blobs, noise=noise)[0]
 
 
 def words(n: int, p: int, *, length: int = 50) -> sparse.csr_matrix:

@@ -41,7 +41,7 @@ def main(arguments: list[str] | None = None) -> Report:
         f"{model.stats_['n_threads']} threads"
     )
     share = 100 * (seconds["kernel passes"] + seconds["K-means"]) / total
-    return report.conclude([Target("passes and K-means of a whole fit", share, 85.0, "%")])
+    return report.conclude([Target("passes and K-means of a whole fit", share, 90.0, "%")])
 
 
 if __name__ == "__main__":

@@ -81,6 +81,8 @@ class Report:
 
     tables: list[dict[str, Any]] = field(default_factory=list)
     targets: list[Target] = field(default_factory=list)
+    data: dict[str, Any] = field(default_factory=dict)
+    """What plots need beyond the tables."""
 
     def table(self, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Print a table."""
@@ -98,7 +100,7 @@ class Report:
     def as_json(self) -> dict[str, Any]:
         """Return what JSON can hold."""
         targets = [asdict(target) | {"met": bool(target.met)} for target in self.targets]
-        return {"tables": self.tables, "targets": targets}
+        return {"tables": self.tables, "targets": targets, "data": self.data}
 
 
 def standalone(main: Callable[[], Any]) -> None:

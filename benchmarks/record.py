@@ -1,0 +1,101 @@
+"""The record of a whole run as JSON and as a page, and its ratios beside those of a kept run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.timing import Report, Target, environment, table
+from sketchmeans.files import whole_file
+
+KEPT = Path(__file__).parents[1] / "docs" / "benchmarks" / "results.json"
+SEED = 0
+NOISE = 0.1
+"""Two runs on the same quiet machine differ by less than this share; more is shown as worse."""
+
+
+def record_of(command: str, seconds: float, reports: dict[str, Report]) -> dict[str, Any]:
+    """Return what is kept of a run."""
+    return {
+        "command": command,
+        "seconds": round(seconds),
+        "seed": SEED,
+        "environment": environment(),
+        "benchmarks": {name: report.as_json() for name, report in reports.items()},
+    }
+
+
+def targets_in(record: dict[str, Any]) -> dict[str, Target]:
+    """Return the targets of a record by their names."""
+    found: dict[str, Target] = {}
+    for benchmark, part in record["benchmarks"].items():
+        for fields in part["targets"]:
+            kept = {name: value for name, value in fields.items() if name != "met"}
+            found[f"{benchmark}: {fields['name']}"] = Target(**kept)
+    return found
+
+
+def change(new: Target, old: Target | None) -> str:
+    """Return how a figure moved since the kept run; a regression is what stands out."""
+    if old is None:
+        return "new"
+    gain = new.figure / old.figure - 1
+    worse = gain > NOISE if new.at_most else gain < -NOISE
+    return f"{gain:+.0%}" + (" ◀ WORSE" if worse else "")
+
+
+def comparison(record: dict[str, Any], kept: dict[str, Any] | None) -> Iterator[list[Any]]:
+    """Yield a row a target: the figure, what was promised, the kept figure, and the change."""
+    before = {} if kept is None else targets_in(kept)
+    for name, target in targets_in(record).items():
+        old = before.get(name)
+        yield [
+            name,
+            f"{target.figure:.3g} {target.unit}",
+            f"{'≤' if target.at_most else '≥'} {target.limit:.3g}",
+            "met" if target.met else "MISSED",
+            "" if old is None else f"{old.figure:.3g} {old.unit}",
+            change(target, old),
+        ]
+
+
+def page(record: dict[str, Any]) -> Iterator[str]:
+    """Yield the parts of the page: every table of the run, and every target."""
+    facts = record["environment"]
+    versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
+    yield "# One full run"
+    yield (
+        f"`{record['command']}`: {record['seconds'] / 60:.0f} minutes, seed {record['seed']}, on "
+        f"{facts['processor']}, {facts['cores']} cores, load {facts['load at the start']} at the "
+        f"start; BLAS {facts['BLAS']}; {versions}."
+    )
+    for name, part in record["benchmarks"].items():
+        yield f"## {name}"
+        yield f"`python -m benchmarks.{name}`"
+        for shown in part["tables"]:
+            yield table(shown["header"], shown["rows"])
+        lines = [str(target) for target in targets_in({"benchmarks": {name: part}}).values()]
+        yield "\n".join(f"- {line}" for line in lines)
+
+
+def write(record: dict[str, Any], folder: Path) -> None:
+    """Write the record as ``results.json`` and ``results.md``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_text(folder / "results.json", json.dumps(record, indent=1) + "\n")
+    _write_text(folder / "results.md", _joined(page(record)))
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _write_text(path: Path, text: str) -> None:
+    with whole_file(path) as temporary:
+        temporary.write_text(text)
+
+
+def kept_record() -> dict[str, Any] | None:
+    """Return the kept run, if there is one."""
+    return json.loads(KEPT.read_text()) if KEPT.exists() else None

@@ -1,0 +1,136 @@
+"""The benchmarks themselves, on small sizes: their rivals, their records and their plots."""
+
+import importlib.util
+import json
+
+import numpy as np
+import pytest
+
+from benchmarks import drawing, end_to_end, processes, record, rivals
+from benchmarks.data import cores_and_shells, median_rbf, noisy_blobs
+from benchmarks.timing import Report, Target
+
+
+def ratio(figure, *, at_most=False):
+    return Target("speed", figure, 2.0, at_most=at_most)
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "shown"),
+    [
+        (ratio(2.0), ratio(2.5), "-20% ◀ WORSE"),
+        (ratio(2.4), ratio(2.5), "-4%"),
+        (ratio(3.0), ratio(2.5), "+20%"),
+        (ratio(3.0, at_most=True), ratio(2.5, at_most=True), "+20% ◀ WORSE"),
+        (ratio(2.0, at_most=True), ratio(2.5, at_most=True), "-20%"),
+        (ratio(2.0), None, "new"),
+    ],
+)
+def test_a_regression_stands_out_and_noise_does_not(new, old, shown):
+    assert record.change(new, old) == shown
+
+
+def test_a_target_says_whether_it_was_met():
+    assert str(ratio(1.5)) == "speed: 1.5 × (target ≥ 2 ×): MISSED"
+    assert str(ratio(1.5, at_most=True)) == "speed: 1.5 × (target ≤ 2 ×): met"
+
+
+@pytest.fixture
+def run(capsys):
+    passes, whole = Report(), Report()
+    rows = [["RBF, float32", "native", 0.1, 1.0], ["RBF, float32", "KeOps", 3.6, 36.0]]
+    passes.table(["pass", "by", "seconds", "over native's"], rows)
+    passes.conclude([ratio(1.5)])
+    cells = [
+        {"n": n, "method": method, "seconds": n / 1e3, "peak": 1e3 * n, "nmi": 1.0}
+        for n in (1000, 2000)
+        for method in end_to_end.METHODS
+    ]
+    cells.append({"n": 4000, "method": "one pass", "left out": "about 99 s"})
+    whole.data["cells"] = cells
+    return record.record_of("command", 61.0, {"native_tile": passes, "end_to_end": whole})
+
+
+def test_a_record_is_kept_as_json_as_a_page_and_as_plots(run, tmp_path):
+    record.write(run, tmp_path)
+    drawing.draw_all(run, tmp_path)
+    kept = json.loads((tmp_path / "results.json").read_text())
+    assert kept == json.loads(json.dumps(run))
+    assert {"numpy", "scikit-learn", "sketchmeans"} <= kept["environment"]["versions"].keys()
+    page = (tmp_path / "results.md").read_text()
+    assert "| RBF, float32 | KeOps | 3.6 | 36 |" in page
+    assert "- speed: 1.5 × (target ≥ 2 ×): MISSED" in page
+    for name in ("passes.png", "passes.svg", "growth.png", "growth.svg"):
+        assert (tmp_path / name).stat().st_size > 5000, name
+
+
+def test_the_comparison_has_a_row_a_target(run):
+    (row,) = record.comparison(run, run)
+    assert row == ["native_tile: speed", "1.5 ×", "≥ 2", "MISSED", "1.5 ×", "+0%"]
+    (row,) = record.comparison(run, None)
+    assert row[-1] == "new"
+
+
+def test_the_kept_run_can_be_read_and_compared():
+    kept = record.kept_record()
+    assert kept is not None
+    assert all(row[-1] == "+0%" for row in record.comparison(kept, kept))
+
+
+def test_the_rivals_of_a_pass_make_the_same_product():
+    X = noisy_blobs(700, 5, "float32")
+    gamma = median_rbf(X).gamma
+    Omega = np.random.default_rng(0).normal(size=(700, 3)).astype("float32")
+    squares = np.square(X[:, None].astype(float) - X[None]).sum(axis=2)
+    expected = np.exp(-gamma * squares) @ Omega
+    tasks = rivals.everyone(X, Omega, gamma)
+    tasks.pop("KeOps", None)  # it would compile for half a minute
+    assert len(tasks) >= len(rivals.CHUNKS)
+    for name, task in tasks.items():
+        np.testing.assert_allclose(task(), expected, rtol=1e-3, atol=1e-3, err_msg=name)
+
+
+@pytest.mark.parametrize("name", end_to_end.METHODS)
+def test_every_method_clusters(name):
+    method = end_to_end.METHODS[name]
+    if importlib.util.find_spec(method.needs) is None:
+        pytest.skip(f"{method.needs} is not installed: it comes with the group bench")
+    X, _ = cores_and_shells(400, end_to_end.FEATURES, "float32")
+    labels = method.prepare(median_rbf(X, end_to_end.FACTOR).gamma)(X)
+    assert labels.shape == (400,)
+    assert set(labels) <= set(range(end_to_end.CLUSTERS))
+
+
+def test_objectives_of_labellings_from_one_pass_are_those_of_the_dense_kernel():
+    X, y = cores_and_shells(300, end_to_end.FEATURES, "float32")
+    random = np.random.default_rng(0).integers(end_to_end.CLUSTERS, size=300)
+    gamma = median_rbf(X, end_to_end.FACTOR).gamma
+    K = np.exp(-gamma * np.square(X[:, None].astype(float) - X[None]).sum(axis=2))
+    expected = []
+    for labels in (y, random):
+        Z = (labels[:, None] == np.arange(end_to_end.CLUSTERS)).astype(float)
+        expected.append(np.trace(K) - ((Z.T @ K @ Z).diagonal() / Z.sum(axis=0)).sum())
+    np.testing.assert_allclose(end_to_end.objectives(300, [y, random]), expected, rtol=1e-5)
+
+
+def test_a_method_ends_where_it_would_take_too_long_or_too_much():
+    stop = end_to_end.reason_to_stop
+    quadratic = end_to_end.Method(end_to_end.full, 2)
+    last = {"n": 1000, "seconds": 1.0}
+    assert stop(quadratic, 2000, last, limit=5) is None
+    assert stop(quadratic, 3000, last, limit=5) == "about 9 s"
+    holder = end_to_end.Method(end_to_end.full, 2, holds_matrix=True)
+    assert "GB" in stop(holder, 10_000_000, None, limit=5)
+    assert stop(end_to_end.Method(end_to_end.full, 1, needs="nothing_of_that_name"), 9, None, 5)
+    assert stop(quadratic, 9, {"n": 1, "left out": "it failed"}, limit=5) == "it failed"
+
+
+def test_a_fit_is_measured_in_a_process_of_its_own(tmp_path):
+    labels = tmp_path / "labels.npy"
+    arguments = {"method": "one pass", "n": 500, "labels": str(labels)}
+    found = processes.measured("benchmarks.end_to_end:fit", **arguments)
+    assert found["nmi"] > 0.9
+    assert 0 < found["peak"] < found["whole"]
+    assert np.load(labels).shape == (500,)
+    with pytest.raises(processes.Failed, match="KeyError"):
+        processes.measured("benchmarks.end_to_end:fit", method="none", n=500, labels=str(labels))
