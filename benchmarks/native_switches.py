@@ -21,8 +21,8 @@ from sketchmeans.operators import DataOperator
 from sketchmeans.sketches import HadamardSketch
 
 FEATURES = (32, 64, 128, 256, 512, 1024, 2048, 4096)
-SIZES = (2000, 6000, 20_480)
-SIDES = (128, 320, 640, 960, 1280)
+SIZES = (500, 2000, 6000, 20_480)
+SIDES = (64, 128, 192, 320, 640, 960, 1280)
 NEVER = 1 << 30
 
 
