@@ -1,7 +1,7 @@
 """Everyone against everyone, and a line for every target beside the kept run's: ``make bench``.
 
 The default set takes about ten minutes; ``--full`` adds a million samples and slower rivals, and
-takes an hour. The other scripts (``tile_parts``, ``feature_switch``, ``native_switches``,
+takes half an hour. The other scripts (``tile_parts``, ``feature_switch``, ``native_switches``,
 ``defaults``) are the evidence behind constants and defaults; run them by name. ::
 
     python -m benchmarks [--full] [--out build/benchmarks]
@@ -29,7 +29,7 @@ from benchmarks.timing import facts, table
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--full", action="store_true", help="also a million samples; an hour")
+    parser.add_argument("--full", action="store_true", help="also a million samples; half an hour")
     parser.add_argument("--out", type=Path, default=Path("build/benchmarks"), help="a folder")
     options = parser.parse_args(arguments)
     full = ["--full"] if options.full else []

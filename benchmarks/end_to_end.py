@@ -45,7 +45,7 @@ FEATURES, CLUSTERS, FACTOR, SEED = 20, 8, 4, 0
 RANK, WIDTH = 12, 24
 SIZES = (2000, 5000, 20_000, 100_000)
 MILLION = 1_000_000
-LIMIT, FULL_LIMIT = 40.0, 1000.0
+LIMIT, FULL_LIMIT = 40.0, 700.0
 """Seconds that a fit may be expected to take, in the default run and in the full one."""
 REPEATS, ENOUGH = 5, 3.0
 """A fit is repeated so often, or until so many seconds are spent."""

@@ -5,7 +5,6 @@ import json
 
 import numpy as np
 import pytest
-
 from benchmarks import drawing, end_to_end, processes, record, rivals
 from benchmarks.data import cores_and_shells, median_rbf, noisy_blobs
 from benchmarks.timing import Report, Target
