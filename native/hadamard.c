@@ -11,10 +11,8 @@
 #else
 #define RADIX_BITS 3
 #endif
-#ifndef FAR_BITS
-#define FAR_BITS 3
-#endif
 /* Rows that lie a power of two apart share a set of the cache; it holds 8 lines. */
+#define FAR_BITS 3
 #define FAR_BYTES 4096
 
 /* One vector of 2^bits rows, `step` numbers apart. */
@@ -91,26 +89,25 @@ INLINE vec combine_lanes(vec x) {
 #endif
 }
 
-void SM_NAME(transform)(void *matrix, unsigned bits, size_t stride, size_t first, size_t count) {
-    real *at = (real *)matrix + first;
-    size_t numbers = stride << bits;
-    if (stride == 1 && numbers >= LANES) { /* a row of LANES for every LANES rows of one */
+void SM_NAME(transform)(void *matrix, unsigned bits, size_t columns) {
+    real *at = matrix;
+    size_t numbers = columns << bits;
+    if (columns == 1 && numbers >= LANES) { /* a row of LANES for every LANES rows of one */
         for (size_t j = 0; j < numbers; j += LANES) store(at + j, combine_lanes(load(at + j)));
-        while (stride < LANES) stride *= 2, bits--;
-        count = stride;
+        while (columns < LANES) columns *= 2, bits--;
     } else {
-        /* A few whole columns: neighbouring rows are combined until a row fills vectors. */
-        while (count == stride && count < 2 * LANES && bits) {
-            for (size_t row = 0; row < numbers; row += 2 * count)
-                for (size_t j = 0; j < count; j++) {
-                    real one = at[row + j], other = at[row + count + j];
+        /* Neighbouring rows are combined until a row fills vectors. */
+        while (columns < 2 * LANES && bits) {
+            for (size_t row = 0; row < numbers; row += 2 * columns)
+                for (size_t j = 0; j < columns; j++) {
+                    real one = at[row + j], other = at[row + columns + j];
                     at[row + j] = one + other;
-                    at[row + count + j] = one - other;
+                    at[row + columns + j] = one - other;
                 }
-            stride *= 2, count *= 2, bits--;
+            columns *= 2, bits--;
         }
     }
-    transform_rows(at, bits, stride, count);
+    transform_rows(at, bits, columns, columns);
 }
 
 void SM_NAME(combine_eighths)(void *numbers, size_t eighth, size_t first, size_t count) {

@@ -6,16 +6,15 @@
 
 #include "native.h"
 
+extern const struct kernels kernels_generic_float, kernels_generic_double;
 #if defined(__x86_64__)
 extern const struct kernels kernels_v2_float, kernels_v2_double;
 extern const struct kernels kernels_v3_float, kernels_v3_double;
 extern const struct kernels kernels_v4_float, kernels_v4_double;
-#else
-extern const struct kernels kernels_generic_float, kernels_generic_double;
 #endif
 
 /* What this processor can run, best first; pairs of float and double. */
-static const struct kernels *usable[3][2];
+static const struct kernels *usable[4][2];
 static int n_usable, chosen;
 
 static void find_usable(void) {
@@ -23,19 +22,18 @@ static void find_usable(void) {
 #define ADD(level) \
     usable[n_usable][0] = &kernels_##level##_float, usable[n_usable++][1] = &kernels_##level##_double
 #if defined(__x86_64__)
+    /* What CMakeLists.txt lets the compiler use at each level. */
     __builtin_cpu_init();
     int v2 = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
-    int v3 = v2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-             __builtin_cpu_supports("bmi2");
+    int v3 = v2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     int v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
              __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
              __builtin_cpu_supports("avx512vl");
     if (v4) ADD(v4);
     if (v3) ADD(v3);
     if (v2) ADD(v2);
-#else
-    ADD(generic);
 #endif
+    ADD(generic);
 }
 
 static const struct kernels *kernels_for(char format) { return usable[chosen][format == 'd']; }
@@ -86,6 +84,12 @@ static int take_numbers(struct buffers *buffers, PyObject *object, int writable,
     }
     *pointer = view->buf;
     return 0;
+}
+
+/* A product of sizes; the largest number, which no array has, where it is too large. */
+static size_t times(size_t one, size_t other) {
+    size_t product;
+    return __builtin_mul_overflow(one, other, &product) ? (size_t)-1 : product;
 }
 
 static size_t panel_of(char format) { return PANEL_BYTES / (format == 'd' ? 8 : 4); }
@@ -146,19 +150,19 @@ static PyObject *tile(PyObject *module, PyObject *arguments, PyObject *keywords)
     }
     job.width = product->len / 8 / job.rows;
     size_t left_rows = padded(job.rows, format), right_rows = padded(job.columns, format);
-    size_t given = job.rows * job.columns;
+    size_t given = times(job.rows, job.columns);
     size_t diagonal_size = job.rows < job.columns ? job.rows : job.columns;
     if (take_numbers(&buffers, left, 0, format,
-                     statistic == GIVEN ? given : left_rows * job.features, "left", &job.left) ||
-        take_numbers(&buffers, right, 0, format, right_rows * job.features, "right", &job.right) ||
+                     statistic == GIVEN ? given : times(left_rows, job.features), "left", &job.left) ||
+        take_numbers(&buffers, right, 0, format, times(right_rows, job.features), "right", &job.right) ||
         take_numbers(&buffers, weights[0], 0, format, job.rows, "left_weight", &job.left_weight) ||
         take_numbers(&buffers, weights[1], 0, format, job.columns, "right_weight",
                      &job.right_weight) ||
-        take_numbers(&buffers, omegas[0], 0, format, left_rows * job.width, "left_omega",
+        take_numbers(&buffers, omegas[0], 0, format, times(left_rows, job.width), "left_omega",
                      &job.left_omega) ||
-        take_numbers(&buffers, omegas[1], 0, format, right_rows * job.width, "right_omega",
+        take_numbers(&buffers, omegas[1], 0, format, times(right_rows, job.width), "right_omega",
                      &job.right_omega) ||
-        take_numbers(&buffers, W[1], 1, 'd', job.columns * job.width, "right_W", &job.right_W) ||
+        take_numbers(&buffers, W[1], 1, 'd', times(job.columns, job.width), "right_W", &job.right_W) ||
         take_numbers(&buffers, diagonal, 1, 'd', diagonal_size, "diagonal", &job.diagonal))
         goto done;
     if (!job.left || (statistic != GIVEN && !job.right)) {
@@ -229,27 +233,23 @@ static PyObject *apply_map(PyObject *module, PyObject *arguments) {
     return result;
 }
 
-PyDoc_STRVAR(transform_doc, "transform(matrix, first, count)\n--\n\n"
-                            "Walsh-Hadamard transform of some columns of a matrix, in place.");
+PyDoc_STRVAR(transform_doc, "transform(matrix)\n--\n\n"
+                            "Walsh-Hadamard transform of the columns of a matrix, in place.");
 
-static PyObject *transform(PyObject *module, PyObject *arguments) {
+static PyObject *transform(PyObject *module, PyObject *matrix) {
     (void)module;
-    PyObject *matrix, *result = NULL;
-    Py_ssize_t first, count;
-    if (!PyArg_ParseTuple(arguments, "Onn:transform", &matrix, &first, &count)) return NULL;
+    PyObject *result = NULL;
     struct buffers buffers = {.count = 0};
     Py_buffer *view = take(&buffers, matrix, 1, 0, "matrix");
     if (!view) goto done;
-    if (view->ndim != 2 || view->shape[0] < 1 || view->shape[0] & (view->shape[0] - 1) ||
-        first < 0 || count < 0 || first > view->shape[1] || count > view->shape[1] - first) {
-        PyErr_SetString(PyExc_ValueError,
-                        "transform: a matrix of 2^k rows is needed, and columns that it has");
+    if (view->ndim != 2 || view->shape[0] < 1 || view->shape[0] & (view->shape[0] - 1)) {
+        PyErr_SetString(PyExc_ValueError, "transform: a matrix of 2^k rows is needed");
         goto done;
     }
     unsigned bits = 0;
     while ((Py_ssize_t)1 << bits < view->shape[0]) bits++;
     Py_BEGIN_ALLOW_THREADS;
-    kernels_for(buffers.format)->transform(view->buf, bits, view->shape[1], first, count);
+    kernels_for(buffers.format)->transform(view->buf, bits, view->shape[1]);
     Py_END_ALLOW_THREADS;
     result = Py_NewRef(Py_None);
 done:
@@ -275,6 +275,92 @@ static PyObject *combine_eighths(PyObject *module, PyObject *arguments) {
     }
     Py_BEGIN_ALLOW_THREADS;
     kernels_for(buffers.format)->combine_eighths(view->buf, eighth, first, count);
+    Py_END_ALLOW_THREADS;
+    result = Py_NewRef(Py_None);
+done:
+    release(&buffers);
+    return result;
+}
+
+/* Take one of the index arrays of a sparse matrix: 32-bit integers that never exceed `most`, and
+ * that never fall if `sorted`. Returns its length, or -1 with an exception. */
+static Py_ssize_t take_indices(struct buffers *buffers, PyObject *object, Py_ssize_t most,
+                               int sorted, const char *name, const int **out) {
+    Py_buffer *view = &buffers->views[buffers->count];
+    if (PyObject_GetBuffer(object, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)) return -1;
+    buffers->count++;
+    if (!view->format || strcmp(view->format, "i") || view->itemsize != sizeof(int)) {
+        PyErr_Format(PyExc_TypeError, "%s: 32-bit integers are needed", name);
+        return -1;
+    }
+    const int *numbers = view->buf;
+    Py_ssize_t count = view->len / view->itemsize;
+    int wrong = 0, last = 0;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        wrong |= numbers[i] < (sorted ? last : 0) || numbers[i] > most;
+        last = numbers[i];
+    }
+    if (wrong) {
+        PyErr_Format(PyExc_ValueError, "%s: an index is out of range or out of order", name);
+        return -1;
+    }
+    *out = numbers;
+    return count;
+}
+
+/* Take a sparse matrix: starts of its rows, and columns and values of its numbers. Returns the
+ * number of its rows, or -1 with an exception. */
+static Py_ssize_t take_sparse(struct buffers *buffers, PyObject *starts, PyObject *places,
+                              PyObject *values, char format, Py_ssize_t columns, const char *name,
+                              struct sparse *out) {
+    Py_buffer *numbers = take(buffers, values, 0, format, name);
+    if (!numbers) return -1;
+    Py_ssize_t stored = numbers->len / numbers->itemsize;
+    Py_ssize_t ends = take_indices(buffers, starts, stored, 1, name, &out->starts);
+    if (ends < 0) return -1;
+    Py_ssize_t count = take_indices(buffers, places, columns - 1, 0, name, &out->places);
+    if (count < 0) return -1;
+    if (ends < 1 || count < stored) {
+        PyErr_Format(PyExc_ValueError, "%s: its arrays do not fit each other", name);
+        return -1;
+    }
+    out->values = numbers->buf;
+    return ends - 1;
+}
+
+PyDoc_STRVAR(sparse_doc,
+             "sparse_dots(left_starts, left_places, left_values, right_starts, right_places, "
+             "right_values, out)\n--\n\n"
+             "The product of two sparse matrices, each given by its rows, as a dense matrix.");
+
+static PyObject *sparse_dots(PyObject *module, PyObject *arguments) {
+    (void)module;
+    PyObject *left[3], *right[3], *out, *result = NULL;
+    if (!PyArg_ParseTuple(arguments, "OOOOOOO:sparse_dots", &left[0], &left[1], &left[2],
+                          &right[0], &right[1], &right[2], &out))
+        return NULL;
+    struct buffers buffers = {.count = 0};
+    struct sparse one, other;
+    Py_buffer *dense = take(&buffers, out, 1, 0, "out");
+    if (!dense) goto done;
+    if (dense->ndim != 2) {
+        PyErr_SetString(PyExc_ValueError, "sparse_dots: out must have two dimensions");
+        goto done;
+    }
+    size_t rows = dense->shape[0], columns = dense->shape[1];
+    Py_ssize_t inner = take_sparse(&buffers, right[0], right[1], right[2], buffers.format,
+                                   columns, "right", &other);
+    if (inner < 0) goto done;
+    Py_ssize_t found =
+        take_sparse(&buffers, left[0], left[1], left[2], buffers.format, inner, "left", &one);
+    if (found < 0) goto done;
+    if ((size_t)found != rows) {
+        PyErr_Format(PyExc_ValueError, "sparse_dots: out has %zu rows where left has %zd", rows,
+                     found);
+        goto done;
+    }
+    Py_BEGIN_ALLOW_THREADS;
+    kernels_for(buffers.format)->sparse_dots(&one, &other, rows, columns, dense->buf);
     Py_END_ALLOW_THREADS;
     result = Py_NewRef(Py_None);
 done:
@@ -318,8 +404,9 @@ static PyMethodDef methods[] = {
     {"tile", (PyCFunction)(void (*)(void))tile, METH_VARARGS | METH_KEYWORDS, tile_doc},
     {"pack", pack, METH_VARARGS, pack_doc},
     {"apply_map", apply_map, METH_VARARGS, map_doc},
-    {"transform", transform, METH_VARARGS, transform_doc},
+    {"transform", transform, METH_O, transform_doc},
     {"combine_eighths", combine_eighths, METH_VARARGS, combine_doc},
+    {"sparse_dots", sparse_dots, METH_VARARGS, sparse_doc},
     {"levels", levels, METH_NOARGS, levels_doc},
     {"use", use, METH_VARARGS, use_doc},
     {NULL, NULL, 0, NULL},
@@ -331,10 +418,6 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__native(void) {
     find_usable();
-    if (!n_usable) {
-        PyErr_SetString(PyExc_ImportError, "the native tile needs a processor of x86-64-v2");
-        return NULL;
-    }
     PyObject *module = PyModule_Create(&definition);
     const struct {
         const char *name;

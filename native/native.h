@@ -1,6 +1,6 @@
 /* What the compiled kernels offer, whatever the processor and the precision.
  *
- * tile.c and hadamard.c are compiled once for every precision and every level of the processor;
+ * tile.c, hadamard.c and sparse.c are compiled once for every precision and every level of the processor;
  * each copy fills one `struct kernels`. module.c checks arguments and picks a copy at run time.
  */
 #ifndef SKETCHMEANS_NATIVE_H
@@ -42,16 +42,25 @@ struct tile {
     double squares;    /* out: the sum of squares of T */
 };
 
+/* A sparse matrix by its rows: row i has numbers starts[i] … starts[i + 1] − 1. */
+struct sparse {
+    const int *starts, *places; /* places: their columns */
+    const void *values;
+};
+
 struct kernels {
     const char *level;
     /* 0, or -1 where memory was lacking. */
     int (*tile)(struct tile *);
     void (*pack)(const void *rows, size_t count, size_t features, void *panels);
     void (*map)(enum map, unsigned degree, void *numbers, size_t count);
-    /* In place on columns first … first + count − 1 of a matrix of 2^bits rows of `stride`. */
-    void (*transform)(void *matrix, unsigned bits, size_t stride, size_t first, size_t count);
+    /* In place on the columns of a matrix of 2^bits rows. */
+    void (*transform)(void *matrix, unsigned bits, size_t columns);
     /* The last three bits of a transform whose eighths are done, for some numbers of an eighth. */
     void (*combine_eighths)(void *numbers, size_t eighth, size_t first, size_t count);
+    /* out = left · right, rows × columns numbers. */
+    void (*sparse_dots)(const struct sparse *left, const struct sparse *right, size_t rows,
+                        size_t columns, void *out);
 };
 
 #endif

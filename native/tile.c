@@ -18,9 +18,7 @@
 #include "maps.h"
 
 #define STRIP 16
-#ifndef CHUNK
 #define CHUNK (SM_DOUBLE ? 192 : 320) /* columns; T takes 20 to 24 kB */
-#endif
 #define STRIDE (CHUNK + PANEL) /* of T; not a power of two, whose rows share cache lines */
 
 /* Registers: ROWS × VECTORS sums of the statistic, PRODUCT_ROWS × PRODUCT_COLUMNS of T Ω[J],
@@ -362,8 +360,10 @@ static void map_numbers(enum map map, unsigned degree, void *numbers, size_t cou
     }
 }
 
-void SM_NAME(transform)(void *matrix, unsigned bits, size_t stride, size_t first, size_t count);
+void SM_NAME(transform)(void *matrix, unsigned bits, size_t columns);
 void SM_NAME(combine_eighths)(void *numbers, size_t eighth, size_t first, size_t count);
+void SM_NAME(sparse_dots)(const struct sparse *left, const struct sparse *right, size_t rows,
+                          size_t columns, void *out);
 
 const struct kernels SM_NAME(kernels) = {
     .level = SM_LEVEL,
@@ -372,4 +372,5 @@ const struct kernels SM_NAME(kernels) = {
     .map = map_numbers,
     .transform = SM_NAME(transform),
     .combine_eighths = SM_NAME(combine_eighths),
+    .sparse_dots = SM_NAME(sparse_dots),
 };

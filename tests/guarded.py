@@ -1,12 +1,14 @@
 """Arrays that end where readable memory ends: to read past them kills the process.
 
-Run as a script, it computes native tiles and transforms on such arrays, for ragged shapes.
+Run as a script, it computes native tiles, transforms and sparse products on such arrays.
 """
 
 import ctypes
 import mmap
 
 import numpy as np
+from scipy import sparse
+from scipy.linalg import hadamard
 
 from sketchmeans.engine import _native as native
 
@@ -37,8 +39,11 @@ def panels(matrix):
     return out
 
 
-def check(statistic, rows, columns, features, width, dtype):
-    """Compute a tile whose every array ends at the edge, and compare it with NumPy."""
+def check(statistic, rows, columns, features, width, dtype, *, once):
+    """Compute a tile whose every array ends at the edge, and compare it with NumPy.
+
+    ``once`` leaves out what a tile on the diagonal and those of new points do without.
+    """
     random = np.random.default_rng(rows * columns)
     X, Y = random.normal(size=(rows, features)), random.normal(size=(columns, features))
     X, Y = X.astype(dtype), Y.astype(dtype)
@@ -50,9 +55,14 @@ def check(statistic, rows, columns, features, width, dtype):
     left = guarded(truth.astype(dtype)) if given else panels(X)
     omegas = [random.normal(size=(count, width)).astype(dtype) for count in (rows, columns)]
     weights = [random.uniform(1, 2, count).astype(dtype) for count in (rows, columns)]
-    truth *= weights[0][:, None] * weights[1].astype(float)
     W = [guarded(np.zeros((count, width))) for count in (rows, columns)]
     diagonal = guarded(np.zeros(min(rows, columns)))
+    weighted = {"left_weight": guarded(weights[0]), "right_weight": guarded(weights[1])}
+    both = {"left_omega": panels(omegas[0]), "right_W": W[1], "diagonal": diagonal}
+    if once:
+        weighted, both = {}, {}
+    else:
+        truth *= weights[0][:, None] * weights[1].astype(float)
     squares = native.tile(
         statistic,
         left,
@@ -61,17 +71,45 @@ def check(statistic, rows, columns, features, width, dtype):
         W[0],
         right=None if given else panels(Y),
         features=features,
-        left_weight=guarded(weights[0]),
-        right_weight=guarded(weights[1]),
-        left_omega=panels(omegas[0]),
-        right_W=W[1],
-        diagonal=diagonal,
+        **weighted,
+        **both,
     )
     tolerance = {"rtol": 1e-3, "atol": 1e-3} if dtype == np.float32 else {"atol": 1e-10}
     np.testing.assert_allclose(W[0], truth @ omegas[1], **tolerance)
-    np.testing.assert_allclose(W[1], truth.T @ omegas[0], **tolerance)
-    np.testing.assert_allclose(diagonal, np.diagonal(truth), **tolerance)
     np.testing.assert_allclose(squares, np.square(truth).sum(), rtol=1e-4)
+    if not once:
+        np.testing.assert_allclose(W[1], truth.T @ omegas[0], **tolerance)
+        np.testing.assert_allclose(diagonal, np.diagonal(truth), **tolerance)
+
+
+def check_transform(rows, columns, dtype):
+    """Transform a matrix at the edge, whole and from its eighths, and compare with SciPy's."""
+    numbers = np.random.default_rng(rows).integers(-9, 9, (rows, columns)).astype(dtype)
+    expected = hadamard(rows) @ numbers  # whole numbers: exact in any order
+    whole = guarded(numbers)
+    native.transform(whole)
+    np.testing.assert_array_equal(whole, expected)
+    if rows >= 8:
+        parts = guarded(numbers)
+        for part in np.split(parts, 8):
+            native.transform(part)
+        native.combine_eighths(parts, 0, parts.size // 8)
+        np.testing.assert_array_equal(parts, expected)
+
+
+def check_sparse(rows, inner, columns, dtype):
+    """Multiply sparse matrices at the edge, and compare with SciPy's product."""
+    random = np.random.default_rng(rows)
+    shapes = (rows, inner), (inner, columns)
+    one, other = (sparse.random_array(s, density=0.3, rng=random, format="csr") for s in shapes)
+    arrays = [
+        guarded(array)
+        for matrix in (one, other)
+        for array in (matrix.indptr, matrix.indices, matrix.data.astype(dtype))
+    ]
+    out = guarded(np.full((rows, columns), np.nan, dtype))
+    native.sparse_dots(*arrays, out)
+    np.testing.assert_allclose(out, (one @ other).toarray(), rtol=1e-5, atol=1e-6)
 
 
 def main():
@@ -82,14 +120,17 @@ def main():
             for statistic in (native.DOT, native.MANHATTAN, native.GIVEN):
                 for rows, columns in ((1, 1), (15, 17), (16, 16), (33, 7), (3, 345), (50, 200)):
                     for features, width in ((1, 1), (3, 7), (17, 13)):
-                        check(statistic, rows, columns, features, width, dtype)
+                        for once in (False, True):
+                            check(statistic, rows, columns, features, width, dtype, once=once)
             for rows, columns in ((1, 1), (2, 3), (8, 1), (64, 17), (256, 5), (4096, 1)):
-                matrix = guarded(np.ones((rows, columns), dtype))
-                native.transform(matrix, 0, columns)
-                assert matrix[0, 0] == rows
-                native.apply_map(native.EXP2, 1, matrix)
-                if matrix.size % 8 == 0:
-                    native.combine_eighths(matrix, 0, matrix.size // 8)
+                check_transform(rows, columns, dtype)
+            for shape in ((1, 1, 1), (5, 40, 3), (33, 7, 65)):
+                check_sparse(*shape, dtype)
+            for map_ in (native.EXP2, native.TANH, native.POWER):
+                for count in (1, 15, 17):
+                    numbers = guarded(np.zeros(count, dtype))
+                    native.apply_map(map_, 2, numbers)
+                    assert (numbers == (map_ == native.EXP2)).all()
     print("nothing was read past an end")
 
 

@@ -252,3 +252,11 @@ def test_fits_side_by_side_leave_blas_and_warnings_as_they_were():
         pools = ThreadpoolController().select(user_api="blas").info()
         assert {pool["num_threads"] for pool in pools} == {2}
         assert list(warnings.filters) == filters
+
+
+@pytest.mark.skipif(
+    "SKETCHMEANS_REQUIRE_NATIVE" not in os.environ, reason="no native build was required"
+)
+def test_a_native_build_that_was_required_is_there(monkeypatch):
+    monkeypatch.delenv("SKETCHMEANS_ENGINE", raising=False)
+    assert engine_name() == "native"

@@ -15,10 +15,10 @@ from scipy.linalg import hadamard
 
 from oracles import EXAMPLES
 from sketchmeans import FullKernelKMeans, KernelKMeans
-from sketchmeans.engine import fwht
+from sketchmeans.engine import fwht, native_tile_rows
 from sketchmeans.kernels import KERNELS, Gaussian, Polynomial, Statistic
 from sketchmeans.operators import DataOperator
-from sketchmeans.tiles import WIDE
+from sketchmeans.tiles import DIAGONAL_ROWS, WIDE
 
 native = pytest.importorskip("sketchmeans.engine._native", reason="the native engine was not built")
 
@@ -33,6 +33,14 @@ FINER = {np.float32: np.float64, np.float64: np.longdouble}
 def engine(monkeypatch):
     """Return a function that chooses the engine for the rest of a test."""
     return lambda name: monkeypatch.setenv("SKETCHMEANS_ENGINE", name)
+
+
+@pytest.fixture
+def at_level():
+    """Return a function that chooses the level of the processor for the rest of a test."""
+    before = native.use(native.levels()[0])
+    yield native.use
+    native.use(before)
 
 
 @cache
@@ -59,7 +67,8 @@ def exact_statistic(statistic, n, p, dtype, chosen):
 
 
 def rows_to_check(n):
-    return tuple(np.unique(np.linspace(0, n - 1, min(n, 48)).astype(int)).tolist())
+    """Return all rows of few samples, and the ends and some between of many."""
+    return tuple(range(n)) if n <= 300 else (*range(0, n, 7), n - 1)
 
 
 def exact_rows(kernel, n, p, dtype, weights=None):
@@ -109,6 +118,34 @@ def test_native_tiles_are_as_exact_as_numpy_tiles(name, dtype, p, engine):
     for n in SAMPLES:
         for width in WIDTHS:
             assert_as_exact_as_numpy(EXAMPLES[name], n, p, width, dtype, engine)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("level", native.levels()[1:])
+def test_lower_levels_of_the_processor_are_as_exact(name, dtype, level, engine, at_level):
+    at_level(level)
+    for n in SAMPLES:
+        assert_as_exact_as_numpy(EXAMPLES[name], n, 17, 33, dtype, engine)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_wide_data_are_as_exact_by_way_of_blas(name, dtype, engine):
+    p = WIDE[np.dtype(dtype).itemsize]
+    assert_as_exact_as_numpy(EXAMPLES[name], 100, p, 7, dtype, engine)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_tiles_on_the_diagonal_that_go_in_parts_are_as_exact_and_count_their_entries(dtype, engine):
+    n, side = 5200, native_tile_rows(5200)
+    assert side > DIAGONAL_ROWS
+    assert_as_exact_as_numpy(EXAMPLES["rbf"], n, 2, 7, dtype, engine, n_threads=2)
+    engine("native")
+    entries = (
+        DataOperator(sample(n, 2, dtype)[0], EXAMPLES["rbf"]).multiply(np.ones((n, 1))).entries
+    )
+    assert n * (n + 1) // 2 <= entries <= n * (n + DIAGONAL_ROWS) // 2
 
 
 @pytest.mark.parametrize("level", native.levels())
@@ -252,10 +289,10 @@ def test_an_unknown_engine_is_refused(engine):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("columns", [1, 2, 3, 7, 15, 16, 17, 33, 100])
 def test_the_native_transform_is_the_product_with_the_hadamard_matrix(
-    level, dtype, columns, engine
+    level, dtype, columns, engine, at_level
 ):
     engine("native")
-    before = native.use(level)
+    at_level(level)
     for bits in (0, 1, 2, 3, 4, 5, 6, 7, 11):
         X = np.random.default_rng(bits).integers(-50, 50, (1 << bits, columns)).astype(dtype)
         expected = hadamard(1 << bits) @ X  # whole numbers: exact in any order
@@ -264,7 +301,6 @@ def test_the_native_transform_is_the_product_with_the_hadamard_matrix(
         np.testing.assert_array_equal(fwht(np.asfortranarray(X)), expected)
         np.testing.assert_array_equal(fwht(X, overwrite=True), expected)
         np.testing.assert_array_equal(X, expected)
-    native.use(before)
 
 
 @pytest.mark.parametrize("shape", [(1 << 16, 1), (1 << 14, 70), (1 << 20, 1), (4, 20_000)])
@@ -301,4 +337,28 @@ def test_arrays_that_do_not_fit_each_other_are_refused():
     with pytest.raises(TypeError, match="left: an array of format 'd' is needed, not 'f'"):
         native.tile(**fitting | {"left": np.ones((32, 32), np.float32)})
     with pytest.raises(ValueError, match="a matrix of 2\\^k rows"):
-        native.transform(np.ones((3, 2)), 0, 2)
+        native.transform(np.ones((3, 2)))
+    huge = {"statistic": native.DOT, "features": 1 << 62, "left": ones, "right": ones}
+    with pytest.raises(ValueError, match="left holds 32 numbers where 18446744073709551615"):
+        native.tile(**fitting | huge)
+
+
+def test_sparse_matrices_that_are_none_are_refused():
+    X = sparse.csr_matrix(np.eye(4))
+    fitting = [X.indptr, X.indices, X.data] * 2
+    out = np.empty((4, 4))
+    native.sparse_dots(*fitting, out)
+    np.testing.assert_array_equal(out, np.eye(4))
+    for place, wrong, message in (
+        (0, np.array([0, 1, 2, 3, 5], np.int32), "left: an index is out of range"),
+        (0, np.array([0, 2, 1, 3, 4], np.int32), "left: an index is .* out of order"),
+        (0, np.array([-1, 1, 2, 3, 4], np.int32), "left: an index is out of range"),
+        (1, np.array([0, 1, 2, 4], np.int32), "left: an index is out of range"),
+        (1, np.array([0, 1, 2], np.int32), "left: its arrays do not fit"),
+        (4, np.array([0, 1, -2, 3], np.int32), "right: an index is out of range"),
+        (0, np.array([0, 4], np.int32), "out has 4 rows where left has 1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            native.sparse_dots(*fitting[:place], wrong, *fitting[place + 1 :], out)
+    with pytest.raises(TypeError, match="right: 32-bit integers are needed"):
+        native.sparse_dots(*fitting[:4], X.indices.astype(np.int64), fitting[5], out)

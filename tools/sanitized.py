@@ -38,9 +38,18 @@ def main(tests: list[str]) -> None:
         "UBSAN_OPTIONS": "print_stacktrace=1",
     }
     python = Path(sys.base_prefix, "bin", "python3")
-    where = "import sketchmeans.engine._native as native; print('sanitized:', native.__file__)"
-    for command in (["-c", where], ["-m", "pytest", "-p", "no:cacheprovider", *tests]):
-        subprocess.run([python, *command], env=environment, check=True, cwd=ROOT)
+    where = "import sketchmeans.engine._native as native; print(native.__file__)"
+    found = subprocess.run(
+        [python, "-c", where], env=environment, check=True, cwd=ROOT, capture_output=True, text=True
+    ).stdout.strip()
+    if not Path(found).is_relative_to(TARGET):
+        sys.exit(f"the tests would run on {found}, which has no sanitizers")
+    subprocess.run(
+        [python, "-m", "pytest", "-p", "no:cacheprovider", *tests],
+        env=environment,
+        check=True,
+        cwd=ROOT,
+    )
 
 
 if __name__ == "__main__":

@@ -60,9 +60,14 @@ def main() -> None:
             environment.pop(name, None)
         install = [home / "bin" / "python", "-m", "pip", "install", "--no-deps", "--quiet", copy]
         strict = {**environment, "SKETCHMEANS_REQUIRE_NATIVE": "1"}
-        if subprocess.run(install, env=strict, check=False, capture_output=True).returncode == 0:
+        tried = subprocess.run(install, env=strict, check=False, capture_output=True, text=True)
+        if tried.returncode == 0:
             sys.exit("SKETCHMEANS_REQUIRE_NATIVE=1 did not stop an install without a compiler")
+        if "compiler" not in tried.stdout + tried.stderr:
+            sys.exit(f"the install failed for another reason:\n{tried.stdout}{tried.stderr}")
         subprocess.run([*install, "--force-reinstall"], env=environment, check=True)
+        if compiled := list(site.glob("sketchmeans/engine/_native*.so")):
+            sys.exit(f"the package is not pure: {compiled}")
         environment["PATH"] = os.environ["PATH"]
         check = [home / "bin" / "python", "-c", CHECK]
         subprocess.run(check, env=environment, check=True, cwd=folder)

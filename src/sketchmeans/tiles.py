@@ -1,8 +1,8 @@
 """Native tiles of data: a statistic for the compiled kernel, which maps and multiplies it.
 
 The compiled kernel computes the statistic itself, from packed panels, where that is fastest. Of
-wide data it comes from BLAS and of sparse data from SciPy, and tiles with far-out points come
-whole from the operator; what follows the statistic is fused in every case.
+wide data it comes from BLAS and of sparse data from a product of its own, and tiles with far-out
+points come whole from the operator; what follows the statistic is fused in every case.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sketchmeans.engine.threads import Crew
 from sketchmeans.kernels import FloatArray, Kernel, Statistic
 from sketchmeans.points import Points
 
-WIDE = {4: 1024, 8: 2048}
+WIDE = {4: 1024, 8: 4096}
 """Features from which BLAS gives dot products faster than packed panels, by bytes a number.
 
 Measured with ``python -m benchmarks.native_switches``.
@@ -38,9 +38,9 @@ CROSS_PACKED_BYTES = 1 << 26
 
 def diagonal_parts(rows: slice) -> list[slice]:
     """Cut the rows of a tile on the diagonal: only the parts on and above it are computed."""
-    size = rows.stop - rows.start if rows.stop - rows.start <= 256 else DIAGONAL_ROWS
     return [
-        slice(start, min(start + size, rows.stop)) for start in range(rows.start, rows.stop, size)
+        slice(start, min(start + DIAGONAL_ROWS, rows.stop))
+        for start in range(rows.start, rows.stop, DIAGONAL_ROWS)
     ]
 
 
@@ -211,8 +211,20 @@ class NativeTiles:
         if self.statistic is Statistic.MANHATTAN:
             given = ours.manhattan(rows, theirs, columns)
         else:
-            given = ours.dots(rows, theirs, columns, out=self._space(rows, columns))
+            given = self._dots(rows, columns)
         return source | {"statistic": native.GIVEN, "left": given}
+
+    def _dots(self, rows: slice, columns: slice) -> FloatArray:
+        """Return the dot products of a tile from BLAS, or of sparse rows as a dense tile."""
+        ours, theirs, out = self.left.points, self.right.points, self._space(rows, columns)
+        if not ours.is_sparse:
+            return ours.dots(rows, theirs, columns, out=out)
+        left, right = ours.rows(rows), theirs.rows(columns).T.tocsr()
+        if any(part.indices.dtype != np.int32 for part in (left, right)):
+            return ours.dots(rows, theirs, columns)
+        arrays = [(part.indptr, part.indices, part.data) for part in (left, right)]
+        compiled().sparse_dots(*arrays[0], *arrays[1], out)
+        return out
 
     @staticmethod
     def scratch_bytes(points: Points, width: int, *, packed: bool) -> int:
@@ -222,7 +234,7 @@ class NativeTiles:
         row = points.n_features
         if points.is_sparse:
             row = -(-points.X.nnz // points.n_samples) * 4
-            own += side * side * (size + 8)
+            own += points.n_features * 8 + side * row * (size + 4)  # a block by features
         if not by_panels(points):
             own += side * side * size
         if not packed:

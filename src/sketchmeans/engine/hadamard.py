@@ -95,13 +95,13 @@ def _native_fwht(columns: FloatArray, n_threads: int) -> FloatArray:
     n, m = result.shape
     native = compiled()
     if n_threads == 1 or n < 8 or result.size < _SHARED:
-        native.transform(result, 0, m)
+        native.transform(result)
         return result
     eighth = n // 8
     share = -(-eighth * m // (8 * _LINE)) * _LINE
     with Crew(n_threads) as crew:
         crew.each(
-            lambda start: native.transform(result[start : start + eighth], 0, m),
+            lambda start: native.transform(result[start : start + eighth]),
             range(0, n, eighth),
         )
         crew.each(

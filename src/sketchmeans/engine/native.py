@@ -30,9 +30,6 @@ from sketchmeans.kernels import (
 
 VARIABLE = "SKETCHMEANS_ENGINE"
 
-PANEL_BYTES = 64
-"""Bytes of a row of a panel: 16 samples in float32, 8 in float64 (``native/native.h``)."""
-
 _MAPS: dict[type[Kernel], str] = {
     Linear: "IDENTITY",
     Cosine: "IDENTITY",
@@ -148,7 +145,7 @@ class Panels:
         block: int,
     ) -> None:
         self._rows, self.width, self.dtype = rows, width, dtype
-        self.panel = PANEL_BYTES // dtype.itemsize
+        self.panel = compiled().PANEL_BYTES // dtype.itemsize  # 16 or 8 samples
         self._whole: FloatArray | None = None
         if whole:
             packed = aligned_empty((-(-n // self.panel), width, self.panel), dtype)

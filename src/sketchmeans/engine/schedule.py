@@ -26,9 +26,9 @@ def tile_rows(n: int) -> int:
 def native_tile_rows(n: int) -> int:
     """Return the side of a native tile for n samples: a function of n alone, as ``tile_rows``.
 
-    A native tile is one call, and takes a third of the time of a NumPy tile or less, so the
-    schedule's share of its time is larger: sides are larger too. With 64 or 128 rows two threads
-    are slower than one (``python -m benchmarks.native_switches``).
+    A native tile is one short call, so the schedule's share of its time is larger than with NumPy
+    tiles, and sides are larger too: with 64 or 128 rows two threads are slower than one
+    (``python -m benchmarks.native_switches``).
     """
     for side, least in ((1280, 40_960), (960, 15_360), (640, 5120), (320, 1024)):
         if n >= least:
