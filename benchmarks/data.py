@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from benchmarks.timing import SEED
 from sketchmeans.bandwidth import resolve_gamma
 from sketchmeans.kernels import Gaussian
 from sketchmeans.points import row_blocks
@@ -17,7 +18,7 @@ def noisy_blobs(n: int, p: int, dtype: Any, *, n_blobs: int = 8, noise: float = 
 
     Memory: the result and one block of rows, so that making it leaves no peak behind.
     """
-    random = np.random.default_rng(0)
+    random = np.random.default_rng(SEED)
     centers = random.uniform(-2, 2, (n_blobs, p))
     X = np.empty((n, p), dtype)
     for rows in row_blocks(n):
@@ -37,7 +38,7 @@ def cores_and_shells(
     The two have the same mean, so that K-means without a kernel cannot tell them apart. Returns
     the points and their clusters. Memory: the result and a few blocks of rows.
     """
-    random = np.random.default_rng(0)
+    random = np.random.default_rng(SEED)
     centers = random.uniform(-2, 2, (n_pairs, p))
     X, y = np.empty((n, p), dtype), random.integers(2 * n_pairs, size=n, dtype=np.int8)
     for rows in row_blocks(n):
@@ -52,7 +53,7 @@ def cores_and_shells(
 
 def words(n: int, p: int, *, length: int = 50) -> sparse.csr_matrix:
     """Draw n sparse rows of about ``length`` features out of p, a few of them in most rows."""
-    random = np.random.default_rng(0)
+    random = np.random.default_rng(SEED)
     rows = np.repeat(np.arange(n), length)
     columns = (p * random.random(n * length) ** 3).astype(np.int32)
     values = 0.1 + random.random(n * length, np.float32)
@@ -63,4 +64,4 @@ def words(n: int, p: int, *, length: int = 50) -> sparse.csr_matrix:
 
 def median_rbf(X: Any, factor: float = 1.0) -> Gaussian:
     """Return the RBF kernel of γ = factor / median squared distance."""
-    return Gaussian(resolve_gamma(f"{factor}*median", Gaussian, X, 0))
+    return Gaussian(resolve_gamma(f"{factor}*median", Gaussian, X, SEED))

@@ -12,17 +12,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from benchmarks.end_to_end import METHODS
 from sketchmeans.palette import COLOURS
 from sketchmeans.reproduce.drawing import draw
 
 MARKERS = "osD^vP<>Xh"
-OURS = ("one pass", "two passes", "our Nyström, K-means landmarks", "full kernel K-means, ours")
 
 
 def draw_all(record: dict[str, Any], folder: Path) -> None:
     """Write ``passes`` and ``growth`` as PNG and SVG."""
     rows = record["benchmarks"]["native_tile"]["tables"][0]["rows"]
-    draw(folder, "passes", lambda figure: draw_passes(figure, rows), (7.5, 4.2))
+    draw(folder, "passes", lambda figure: draw_passes(figure, rows), (8, 4.4))
     cells = record["benchmarks"]["end_to_end"]["data"]["cells"]
     draw(folder, "growth", lambda figure: draw_growth(figure, cells), (10.5, 4.6))
 
@@ -38,7 +38,7 @@ def draw_passes(figure: Any, rows: list[list[Any]]) -> None:
         axes.text(1.04 * ratio, place, f"{ratio:.3g}", va="center")
     axes.set_yticks(range(len(bars)), [by for _, by in bars])
     axes.set(xscale="log", xlabel="time of one RBF pass over that of the native engine (log scale)")
-    axes.set_xlim(0.8, 1.6 * bars[-1][0])
+    axes.set_xlim(0.8 * bars[0][0], 1.6 * bars[-1][0])
     axes.grid(visible=False, axis="y")
 
 
@@ -50,8 +50,8 @@ def draw_growth(figure: Any, cells: list[dict[str, Any]]) -> None:
         done = [cell for cell in cells if cell["method"] == method and "seconds" in cell]
         look = {
             "color": COLOURS[i % (len(COLOURS) - 1)],
-            "marker": MARKERS[i],
-            "linestyle": "-" if method in OURS else "--",
+            "marker": MARKERS[i % len(MARKERS)],
+            "linestyle": "-" if METHODS[method].needs == "sketchmeans" else "--",
             "label": method,
         }
         sizes = [cell["n"] for cell in done]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import scale
 
-from benchmarks.timing import facts
+from benchmarks.timing import environment, facts
 from sketchmeans import compare
 from sketchmeans.datasets import load_segmentation
 
@@ -38,7 +38,7 @@ def problems():
 
 
 def main() -> None:
-    print(facts())
+    print(facts(environment()))
     for name, X, y, k, gamma in problems():
         table = compare(
             X,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 
 from benchmarks.data import noisy_blobs
-from benchmarks.processes import measured, peak_bytes
+from benchmarks.processes import forget_peak, measured, peak_bytes
 from benchmarks.timing import Report, Target, standalone
 from sketchmeans import KernelKMeans
 
@@ -24,7 +24,7 @@ def fit(n: int, dtype: str) -> dict[str, int]:
     """Fit in this process, and return what it held."""
     imported = peak_bytes()
     X = noisy_blobs(n, FEATURES, dtype)
-    ready = peak_bytes()
+    ready = forget_peak()
     model = KernelKMeans(n_clusters=8, rank=RANK, oversampling=RANK, random_state=0).fit(X)
     return {
         "imported": imported,

@@ -8,6 +8,7 @@ The function is named ``module:function``, gets JSON as keyword arguments, and r
 from __future__ import annotations
 
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -44,11 +45,24 @@ def forget_peak() -> int:
     return peak_bytes()
 
 
-def measured(function: str, *, timeout: float | None = None, **arguments: Any) -> Any:
+def measured(
+    function: str,
+    *,
+    timeout: float | None = None,
+    environment: dict[str, str] | None = None,
+    **arguments: Any,
+) -> Any:
     """Call a function in a fresh process, and return what it returned."""
     command = [sys.executable, "-m", "benchmarks.processes", function, json.dumps(arguments)]
     try:
-        ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout)
+        ended = subprocess.run(
+            command,
+            cwd=ROOT,
+            env=os.environ | (environment or {}),
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
     except subprocess.TimeoutExpired:
         raise Failed(f"not done after {timeout:.0f} s") from None
     if ended.returncode:

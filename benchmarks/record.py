@@ -7,22 +7,23 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.timing import Report, Target, environment, table
+from benchmarks.timing import SEED, Report, Target, facts, table
 from sketchmeans.files import whole_file
 
 KEPT = Path(__file__).parents[1] / "docs" / "benchmarks" / "results.json"
-SEED = 0
 NOISE = 0.1
 """Two runs on the same quiet machine differ by less than this share; more is shown as worse."""
 
 
-def record_of(command: str, seconds: float, reports: dict[str, Report]) -> dict[str, Any]:
+def record_of(
+    command: str, seconds: float, environment: dict[str, Any], reports: dict[str, Report]
+) -> dict[str, Any]:
     """Return what is kept of a run."""
     return {
         "command": command,
         "seconds": round(seconds),
         "seed": SEED,
-        "environment": environment(),
+        "environment": environment,
         "benchmarks": {name: report.as_json() for name, report in reports.items()},
     }
 
@@ -48,28 +49,27 @@ def change(new: Target, old: Target | None) -> str:
 
 def comparison(record: dict[str, Any], kept: dict[str, Any] | None) -> Iterator[list[Any]]:
     """Yield a row a target: the figure, what was promised, the kept figure, and the change."""
-    before = {} if kept is None else targets_in(kept)
-    for name, target in targets_in(record).items():
-        old = before.get(name)
+    now, before = targets_in(record), {} if kept is None else targets_in(kept)
+    for name in now | before:
+        new, old = now.get(name), before.get(name)
+        target = new or old
+        assert target is not None
         yield [
             name,
-            f"{target.figure:.3g} {target.unit}",
+            "" if new is None else f"{new.figure:.3g} {new.unit}",
             f"{'≤' if target.at_most else '≥'} {target.limit:.3g}",
-            "met" if target.met else "MISSED",
+            "NOT MEASURED" if new is None else "met" if new.met else "MISSED",
             "" if old is None else f"{old.figure:.3g} {old.unit}",
-            change(target, old),
+            "" if new is None else change(new, old),
         ]
 
 
 def page(record: dict[str, Any]) -> Iterator[str]:
     """Yield the parts of the page: every table of the run, and every target."""
-    facts = record["environment"]
-    versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
-    yield "# One full run"
+    yield "# One run of the benchmarks"
     yield (
         f"`{record['command']}`: {record['seconds'] / 60:.0f} minutes, seed {record['seed']}, on "
-        f"{facts['processor']}, {facts['cores']} cores, load {facts['load at the start']} at the "
-        f"start; BLAS {facts['BLAS']}; {versions}."
+        f"{facts(record['environment'])}."
     )
     for name, part in record["benchmarks"].items():
         yield f"## {name}"

@@ -1,21 +1,20 @@
 """The product KΩ by others: the rivals of a pass over the RBF kernel.
 
-Each function returns a task that makes KΩ, or None where its package is not installed. What can
-be made ready beforehand (compiling, norms) is not timed.
+Each function returns a task that makes KΩ. What can be made ready beforehand (compiling, norms)
+is not timed.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 
+from benchmarks.timing import Task
 from sketchmeans.points import row_blocks
-
-Task = Callable[[], Any]
 
 CHUNKS = (250, 1000, 4000)
 """Rows at a time; a rival in blocks is measured with each, and its best counts."""
@@ -39,12 +38,16 @@ def scikit_learn(
     return run
 
 
-def torch_blocks(X: np.ndarray, Omega: np.ndarray, gamma: float, chunk: int) -> Task | None:
+def threaded_rbf(X: np.ndarray, Y: np.ndarray, *, gamma: float) -> np.ndarray:
+    """Return scikit-learn's kernel, its columns shared by threads."""
+    return pairwise_kernels(X, Y, metric="rbf", gamma=gamma, n_jobs=os.cpu_count())
+
+
+def torch_blocks(X: np.ndarray, Omega: np.ndarray, gamma: float, chunk: int) -> Task:
     """Return KΩ from blocks of rows by PyTorch on the CPU: one product, exp in place, one more."""
-    if importlib.util.find_spec("torch") is None:
-        return None
     import torch
 
+    torch.set_num_threads(os.cpu_count() or 1)
     x, omega = torch.from_numpy(X), torch.from_numpy(Omega)
     norms = -gamma * (x * x).sum(dim=1)
 
@@ -60,10 +63,8 @@ def torch_blocks(X: np.ndarray, Omega: np.ndarray, gamma: float, chunk: int) -> 
     return run
 
 
-def keops(X: np.ndarray, Omega: np.ndarray, gamma: float) -> Task | None:
+def keops(X: np.ndarray, Omega: np.ndarray, gamma: float) -> Task:
     """Return KΩ by KeOps on the CPU; its formula is compiled here."""
-    if importlib.util.find_spec("pykeops") is None:
-        return None
     from pykeops.numpy import LazyTensor
 
     x, y = LazyTensor(X[:, None, :]), LazyTensor(X[None, :, :])
@@ -72,15 +73,21 @@ def keops(X: np.ndarray, Omega: np.ndarray, gamma: float) -> Task | None:
     return lambda: K @ Omega
 
 
-def everyone(X: np.ndarray, Omega: np.ndarray, gamma: float) -> dict[str, Task]:
-    """Return the tasks of all rivals that are installed, those in blocks once a chunk."""
-    tasks: dict[str, Task | None] = {"KeOps": keops(X, Omega, gamma)}
+def installed(package: str) -> bool:
+    """Whether a rival's package can be imported."""
+    return importlib.util.find_spec(package) is not None
+
+
+def in_blocks(X: np.ndarray, Omega: np.ndarray, gamma: float) -> dict[str, Task]:
+    """Return the rivals that make K in blocks of rows, once a chunk; PyTorch if installed."""
+    tasks = {"scikit-learn, n_jobs": scikit_learn(X, Omega, gamma, 1000, threaded_rbf)}
     for chunk in CHUNKS:
         tasks[f"scikit-learn, {chunk} rows"] = scikit_learn(X, Omega, gamma, chunk)
-        tasks[f"PyTorch, {chunk} rows"] = torch_blocks(X, Omega, gamma, chunk)
-    return {name: task for name, task in tasks.items() if task is not None}
+        if installed("torch"):
+            tasks[f"PyTorch, {chunk} rows"] = torch_blocks(X, Omega, gamma, chunk)
+    return tasks
 
 
 def best_of(seconds: dict[str, float], rival: str) -> float:
-    """Return the best time of a rival over its chunks."""
+    """Return the best time of a rival over its settings."""
     return min(value for name, value in seconds.items() if name.startswith(rival))

@@ -13,12 +13,20 @@ from typing import Any
 
 from threadpoolctl import threadpool_info
 
+from sketchmeans.engine import engine_name
+from sketchmeans.engine.native import VARIABLE, compiled
+
+SEED = 0
+"""Of all data and all methods."""
+
 PACKAGES = ("numpy", "scipy", "scikit-learn", "sketchmeans", "pykeops", "torch", "tslearn")
 
 
 REST = 0.1
 """Seconds between tasks: idle threads of BLAS and OpenMP spin for a while before they sleep, and
 would take a core from whoever comes next."""
+
+Task = Callable[[], Any]
 
 
 @dataclass(frozen=True)
@@ -45,9 +53,7 @@ class Target:
         )
 
 
-def interleaved(
-    tasks: Mapping[str, Callable[[], Any]], *, repeats: int = 5, calls: int = 1
-) -> dict[str, float]:
+def interleaved(tasks: Mapping[str, Task], *, repeats: int = 5, calls: int = 1) -> dict[str, float]:
     """Run the tasks in turns, ``repeats`` times, and return the best seconds a call of each."""
     best = dict.fromkeys(tasks, float("inf"))
     for _ in range(repeats):
@@ -58,6 +64,29 @@ def interleaved(
                 task()
             best[name] = min(best[name], (time.perf_counter() - start) / calls)
     return best
+
+
+def on(engine: str, task: Task) -> Task:
+    """Return the task, run with this engine."""
+
+    def run() -> Any:
+        before = os.environ.get(VARIABLE)
+        os.environ[VARIABLE] = engine
+        try:
+            return task()
+        finally:
+            if before is None:
+                del os.environ[VARIABLE]
+            else:
+                os.environ[VARIABLE] = before
+
+    return run
+
+
+def need_native() -> None:
+    """End where the native engine is not there to be measured."""
+    if engine_name() != "native":
+        raise SystemExit("the native engine was not built, or SKETCHMEANS_ENGINE forbids it.")
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -105,7 +134,7 @@ class Report:
 
 def standalone(main: Callable[[], Any]) -> None:
     """Run one benchmark by itself: first the facts that its figures depend on."""
-    print(facts(), "\n")
+    print(facts(environment()), "\n")
     main()
 
 
@@ -125,17 +154,17 @@ def environment() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "load at the start": round(os.getloadavg()[0], 1),
         "BLAS": "{internal_api} {version}, {architecture}".format_map(blas[0]) if blas else "?",
+        "native level": compiled().levels()[0] if compiled() else "none",
         "versions": versions,
     }
 
 
-def facts() -> str:
+def facts(found: dict[str, Any]) -> str:
     """Return the environment as a line."""
-    found = environment()
     versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
     return (
         f"{found['processor']}, {found['cores']} cores, load {found['load at the start']} at the "
-        f"start; BLAS {found['BLAS']}; {versions}"
+        f"start; BLAS {found['BLAS']}; native level {found['native level']}; {versions}"
     )
 
 
