@@ -40,6 +40,7 @@ def draw_passes(figure: Any, rows: list[list[Any]]) -> None:
     axes.set(xscale="log", xlabel="time of one RBF pass over that of the native engine (log scale)")
     axes.set_xlim(0.8 * bars[0][0], 1.6 * bars[-1][0])
     axes.grid(visible=False, axis="y")
+    axes.set_axisbelow(True)
 
 
 def draw_growth(figure: Any, cells: list[dict[str, Any]]) -> None:

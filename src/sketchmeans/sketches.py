@@ -23,7 +23,7 @@ CHUNK = 1024
 FWHT_MIN_WIDTH = {"numpy": {4: 384, 8: 320}, "native": {4: 192, 8: 128}}
 """Width from which the fast transform beats explicit rows, by engine and bytes a number.
 
-Measured with ``python -m benchmarks.hadamard_switch``; docs/benchmarks.md keeps its table.
+Measured with ``python -m benchmarks.hadamard_switch``; docs/benchmarks keeps its table.
 """
 
 
