@@ -20,7 +20,7 @@ from sketchmeans.engine.threads import Crew
 from sketchmeans.kernels import FloatArray, Kernel, Statistic
 from sketchmeans.points import Points
 
-WIDE = {4: 1024, 8: 4096}
+WIDE = {4: 2048, 8: 4096}
 """Features from which BLAS gives dot products faster than packed panels, by bytes a number.
 
 Measured with ``python -m benchmarks.native_switches``.
