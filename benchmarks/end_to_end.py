@@ -18,8 +18,6 @@ limit, by its own growth, or more memory than there is. ::
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -34,7 +32,8 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics import normalized_mutual_info_score
 
 from benchmarks.data import cores_and_shells, median_rbf
-from benchmarks.processes import Failed, forget_peak, measured, peak_bytes
+from benchmarks.processes import Failed, available_bytes, forget_peak, measured, peak_bytes
+from benchmarks.rivals import installed
 from benchmarks.timing import SEED, Report, Target, standalone
 from sketchmeans import FullKernelKMeans, KernelKMeans
 from sketchmeans.engine import count_threads
@@ -167,18 +166,9 @@ def objectives(n: int, labellings: list[np.ndarray]) -> list[float]:
     return list(found.diagonal.sum() - within.reshape(len(labellings), CLUSTERS).sum(axis=1))
 
 
-def available_bytes() -> int:
-    """Return the memory that can still be had."""
-    description = Path("/proc/meminfo")
-    if description.exists():
-        lines = dict(line.split(":", 1) for line in description.read_text().splitlines())
-        return 1024 * int(lines["MemAvailable"].split()[0])
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-
-
 def reason_to_stop(method: Method, n: int, last: Cell | None, limit: float) -> str | None:
     """Return why a method does not go on to n, given its cell for a smaller n."""
-    if importlib.util.find_spec(method.needs) is None:
+    if not installed(method.needs):
         return f"{method.needs} is not installed"
     if last is not None and "failed" in last:
         return str(last["left out"])

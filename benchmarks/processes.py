@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-STATUS = Path("/proc/self/status")
+STATUS, MEMORY = Path("/proc/self/status"), Path("/proc/meminfo")
 
 
 class Failed(RuntimeError):
@@ -32,10 +32,22 @@ def peak_bytes() -> int:
     VmHWM begins at zero.
     """
     if STATUS.exists():
-        lines = dict(line.split(":", 1) for line in STATUS.read_text().splitlines())
-        return 1024 * int(lines["VmHWM"].split()[0])
+        return _bytes_in(STATUS, "VmHWM")
     unit = 1 if sys.platform == "darwin" else 1024
     return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def available_bytes() -> int:
+    """Return the memory that can still be had."""
+    if MEMORY.exists():
+        return _bytes_in(MEMORY, "MemAvailable")
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
+def _bytes_in(file: Path, name: str) -> int:
+    """Return a line ``name: 123 kB`` of one of Linux's own files, in bytes."""
+    lines = dict(line.split(":", 1) for line in file.read_text().splitlines())
+    return 1024 * int(lines[name].split()[0])
 
 
 def forget_peak() -> int:

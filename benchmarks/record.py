@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from benchmarks.timing import SEED, Report, Target, facts, table
-from sketchmeans.files import whole_file
+from sketchmeans.files import write_whole
 
 KEPT = Path(__file__).parents[1] / "docs" / "benchmarks" / "results.json"
 NOISE = 0.1
@@ -83,17 +83,8 @@ def page(record: dict[str, Any]) -> Iterator[str]:
 def write(record: dict[str, Any], folder: Path) -> None:
     """Write the record as ``results.json`` and ``results.md``."""
     folder.mkdir(parents=True, exist_ok=True)
-    _write_text(folder / "results.json", json.dumps(record, indent=1) + "\n")
-    _write_text(folder / "results.md", _joined(page(record)))
-
-
-def _joined(parts: Iterable[str]) -> str:
-    return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _write_text(path: Path, text: str) -> None:
-    with whole_file(path) as temporary:
-        temporary.write_text(text)
+    write_whole(folder / "results.json", json.dumps(record, indent=1) + "\n")
+    write_whole(folder / "results.md", "\n\n".join(part for part in page(record) if part) + "\n")
 
 
 def kept_record() -> dict[str, Any] | None:

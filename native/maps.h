@@ -26,21 +26,7 @@
 #endif
 #define LOG2_E ((real)1.44269504088896340736)
 
-/* value · 2^n for a whole n in [LOWEST, HIGHEST] and a value near 1, rounded once. `rounded` is
- * n + ROUNDER: its last bits are n. */
-INLINE vec times_power(vec value, vec rounded) {
-#if defined(__AVX512F__) && SM_DOUBLE
-    return (vec)_mm512_scalef_pd((__m512d)value, (__m512d)(rounded - ROUNDER));
-#elif defined(__AVX512F__)
-    return (vec)_mm512_scalef_ps((__m512)value, (__m512)(rounded - ROUNDER));
-#else
-    /* In two steps, since 2^n may lie outside the exponents of a normal number. */
-    ints n = (ints)rounded - (ints)splat(ROUNDER), half = n >> 1;
-    return value * (vec)((half + BIAS) << MANTISSA) * (vec)((n - half + BIAS) << MANTISSA);
-#endif
-}
-
-/* t rounded to a whole number, of any size; AVX-512 alone has it and scales by it. */
+/* AVX-512 alone rounds to a whole number of any size, and scales by 2 to that power. */
 #if defined(__AVX512F__) && SM_DOUBLE
 #define NEAREST(t) ((vec)_mm512_roundscale_pd((__m512d)(t), 8))
 #define SCALED(value, n) ((vec)_mm512_scalef_pd((__m512d)(value), (__m512d)(n)))
@@ -48,6 +34,18 @@ INLINE vec times_power(vec value, vec rounded) {
 #define NEAREST(t) ((vec)_mm512_roundscale_ps((__m512)(t), 8))
 #define SCALED(value, n) ((vec)_mm512_scalef_ps((__m512)(value), (__m512)(n)))
 #endif
+
+/* value · 2^n for a whole n in [LOWEST, HIGHEST] and a value near 1, rounded once. `rounded` is
+ * n + ROUNDER: its last bits are n. */
+INLINE vec times_power(vec value, vec rounded) {
+#if defined(SCALED)
+    return SCALED(value, rounded - ROUNDER);
+#else
+    /* In two steps, since 2^n may lie outside the exponents of a normal number. */
+    ints n = (ints)rounded - (ints)splat(ROUNDER), half = n >> 1;
+    return value * (vec)((half + BIAS) << MANTISSA) * (vec)((n - half + BIAS) << MANTISSA);
+#endif
+}
 
 /* 2^t: at most 2 ulp off in float, 5e-16 in double; 0 and infinity beyond, NaN from NaN. */
 INLINE vec exp2_of(vec t) {

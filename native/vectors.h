@@ -69,12 +69,9 @@ INLINE vec select_from(ints mask, vec yes, vec no) {
 }
 
 /* Both keep a NaN in `value`: the intrinsics return their second operand then. */
+#if !defined(__AVX512F__) /* which needs no lower limit */
 INLINE vec at_least(vec value, real limit) {
-#if defined(__AVX512F__) && SM_DOUBLE
-    return (vec)_mm512_max_pd((__m512d)splat(limit), (__m512d)value);
-#elif defined(__AVX512F__)
-    return (vec)_mm512_max_ps((__m512)splat(limit), (__m512)value);
-#elif defined(__AVX2__) && SM_DOUBLE
+#if defined(__AVX2__) && SM_DOUBLE
     return (vec)_mm256_max_pd((__m256d)splat(limit), (__m256d)value);
 #elif defined(__AVX2__)
     return (vec)_mm256_max_ps((__m256)splat(limit), (__m256)value);
@@ -82,6 +79,7 @@ INLINE vec at_least(vec value, real limit) {
     return select_from(value < splat(limit), splat(limit), value);
 #endif
 }
+#endif
 
 INLINE vec at_most(vec value, real limit) {
 #if defined(__AVX512F__) && SM_DOUBLE

@@ -1,8 +1,10 @@
 """The command line: in a shell, and in this process."""
 
 import os
+import pty
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -34,6 +36,20 @@ def run(command, folder, **options):
         check=False,
         **options,
     )
+
+
+def on_a_terminal(command, **options):
+    """Run a program with a terminal as its standard error; return standard output and that."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=slave, **options)
+    os.close(slave)
+    shown = b""
+    with suppress(OSError):  # a terminal that nobody writes to any more
+        while chunk := os.read(master, 4096):
+            shown += chunk
+    out = process.stdout.read().decode()
+    assert process.wait() == 0, shown
+    return out, shown.decode()
 
 
 def sketchmeans(*arguments, code=0):

@@ -1,7 +1,6 @@
 """The benchmarks themselves, on small sizes: their rivals, their records and their plots."""
 
 import copy
-import importlib.util
 import json
 
 import numpy as np
@@ -132,7 +131,7 @@ def test_the_rivals_of_a_pass_make_the_same_product():
 @pytest.mark.parametrize("name", end_to_end.METHODS)
 def test_every_method_clusters(name):
     method = end_to_end.METHODS[name]
-    if importlib.util.find_spec(method.needs) is None:
+    if not rivals.installed(method.needs):
         pytest.skip(f"{method.needs} is not installed: it comes with the group bench")
     X, y = cores_and_shells(1000, end_to_end.FEATURES, "float32")
     labels = method.prepare(median_rbf(X, end_to_end.FACTOR).gamma)(X)

@@ -1,6 +1,5 @@
 """The command line: help, completion, progress and warnings."""
 
-import os
 import shlex
 import subprocess
 import sys
@@ -74,28 +73,7 @@ def test_completion_knows_commands_and_options(tmp_path):
 
 
 def on_a_terminal(command, folder):
-    """Run a command with a terminal as its standard error, and return both streams."""
-    import pty
-
-    master, slave = pty.openpty()
-    process = subprocess.Popen(
-        ["bash", "-c", command],
-        cwd=folder,
-        env=shell.environment(folder),
-        stdout=subprocess.PIPE,
-        stderr=slave,
-    )
-    os.close(slave)
-    shown = b""
-    while True:
-        try:
-            chunk = os.read(master, 4096)
-        except OSError:
-            break
-        shown += chunk
-    out = process.stdout.read().decode()
-    assert process.wait() == 0, shown
-    return out, shown.decode()
+    return shell.on_a_terminal(["bash", "-c", command], cwd=folder, env=shell.environment(folder))
 
 
 def test_progress_is_shown_on_a_terminal_only(tmp_path):

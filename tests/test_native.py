@@ -199,8 +199,15 @@ def test_native_tiles_have_the_same_bits_for_any_number_of_threads(name, dtype, 
         np.testing.assert_array_equal(again, predicted)
 
 
+def with_long_indices(X):
+    """Return a sparse matrix with indices of 64 bits, as very large ones have."""
+    X = sparse.csr_matrix(X)
+    X.indptr, X.indices = X.indptr.astype(np.int64), X.indices.astype(np.int64)
+    return X
+
+
 @pytest.mark.parametrize("name", KERNELS)
-@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix, with_long_indices])
 def test_sparse_data_and_new_points_give_what_numpy_tiles_give(name, make, engine):
     random = np.random.default_rng(1)
     X = random.normal(size=(900, 30)) / 5

@@ -1,13 +1,12 @@
 """Progress: on a terminal, without one, and through scikit-learn's callbacks."""
 
-import os
-import pty
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
+import shell
 from sketchmeans import KernelKMeans
 
 
@@ -17,21 +16,9 @@ def blobs():
 
 
 def run_on_a_terminal(code):
-    """Run code with a terminal as its standard error and return what that shows."""
-    master, slave = pty.openpty()
-    process = subprocess.Popen([sys.executable, "-c", code], stderr=slave, stdout=slave)
-    os.close(slave)
-    shown = b""
-    while True:
-        try:
-            chunk = os.read(master, 4096)
-        except OSError:
-            break
-        if not chunk:
-            break
-        shown += chunk
-    assert process.wait() == 0, shown
-    return shown.decode()
+    out, shown = shell.on_a_terminal([sys.executable, "-c", code])
+    assert out == ""
+    return shown
 
 
 FIT = (

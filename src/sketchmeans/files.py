@@ -68,3 +68,9 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     finally:
         with suppress(FileNotFoundError):
             temporary.unlink()
+
+
+def write_whole(path: str | os.PathLike[str], text: str) -> None:
+    """Write text to a file that appears whole or not at all."""
+    with whole_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")

@@ -28,7 +28,7 @@ import sklearn
 
 import sketchmeans
 from sketchmeans.datasets import load_segmentation
-from sketchmeans.files import refuse_existing, whole_file
+from sketchmeans.files import refuse_existing, write_whole
 from sketchmeans.reproduce import drawing
 from sketchmeans.reproduce.claims import judge, measure_claims
 from sketchmeans.reproduce.experiments import (
@@ -137,11 +137,7 @@ def reproduce(
     write("local-kernels", "\n\n".join(str(local_text(panel)) for panel in panels), panels)
     page = folder / PAGE
     minutes = (time.perf_counter() - start) / 60
-    with whole_file(page) as temporary:
-        temporary.write_text(
-            page_text(command, _versions(), minutes, table, figure, panels, claims),
-            encoding="utf-8",
-        )
+    write_whole(page, page_text(command, _versions(), minutes, table, figure, panels, claims))
     return page
 
 
@@ -152,11 +148,9 @@ class _Tables:
         self.folder, self.facts = folder, facts
 
     def __call__(self, name: str, text: str, results: Any) -> None:
-        with whole_file(self.folder / f"{name}.md") as temporary:
-            temporary.write_text(text + "\n", encoding="utf-8")
-        with whole_file(self.folder / f"{name}.json") as temporary:
-            content = json.dumps({**self.facts, "results": results}, default=asdict, indent=1)
-            temporary.write_text(content + "\n", encoding="utf-8")
+        write_whole(self.folder / f"{name}.md", text + "\n")
+        content = json.dumps({**self.facts, "results": results}, default=asdict, indent=1)
+        write_whole(self.folder / f"{name}.json", content + "\n")
 
 
 def _versions() -> str:
