@@ -219,12 +219,10 @@ class NativeTiles:
         ours, theirs, out = self.left.points, self.right.points, self._space(rows, columns)
         if not ours.is_sparse:
             return ours.dots(rows, theirs, columns, out=out)
-        arrays: list[FloatArray] = []
-        for part in (ours.rows(rows), theirs.rows(columns).T.tocsr()):
-            # The indices of a block fit 32 bits, whatever those of the whole need.
-            arrays += (index.astype(np.int32, copy=False) for index in (part.indptr, part.indices))
-            arrays.append(part.data)
-        compiled().sparse_dots(*arrays, out)
+        # SciPy gives a block indices of 32 bits, whatever those of the whole need.
+        left, right = ours.rows(rows), theirs.rows(columns).T.tocsr()
+        arrays = [(part.indptr, part.indices, part.data) for part in (left, right)]
+        compiled().sparse_dots(*arrays[0], *arrays[1], out)
         return out
 
     @staticmethod
