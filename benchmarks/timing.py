@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_info
 
@@ -27,6 +27,7 @@ REST = 0.1
 would take a core from whoever comes next."""
 
 Task = Callable[[], Any]
+Name = TypeVar("Name")
 
 
 @dataclass(frozen=True)
@@ -53,16 +54,21 @@ class Target:
         )
 
 
-def interleaved(tasks: Mapping[str, Task], *, repeats: int = 5, calls: int = 1) -> dict[str, float]:
-    """Run the tasks in turns, ``repeats`` times, and return the best seconds a call of each."""
+def interleaved(
+    tasks: Mapping[Name, Task], *, repeats: int = 5, calls: int = 1
+) -> dict[Name, float]:
+    """Run the tasks in turns, ``repeats`` times, and return the seconds of the best call of each.
+
+    A turn is several ``calls`` for short tasks: the first ones wake cores, caches and threads.
+    """
     best = dict.fromkeys(tasks, float("inf"))
     for _ in range(repeats):
         for name, task in tasks.items():
             time.sleep(REST)
-            start = time.perf_counter()
             for _ in range(calls):
+                start = time.perf_counter()
                 task()
-            best[name] = min(best[name], (time.perf_counter() - start) / calls)
+                best[name] = min(best[name], time.perf_counter() - start)
     return best
 
 

@@ -39,7 +39,8 @@ def test_every_pair_of_blocks_meets_once_and_no_block_twice_in_a_round(n_blocks)
 @pytest.mark.parametrize("n_blocks", [1, 2, 7, 12])
 @pytest.mark.parametrize("n_threads", [2, 5])
 def test_every_block_plays_its_rounds_in_order_on_any_number_of_threads(n_blocks, n_threads):
-    turns = Turns(n_blocks)
+    crew = Crew(n_threads)
+    turns = Turns(n_blocks, crew)
     played = [[] for _ in range(n_blocks)]
     random = np.random.default_rng(n_blocks)
     tasks = [
@@ -57,7 +58,7 @@ def test_every_block_plays_its_rounds_in_order_on_any_number_of_threads(n_blocks
             for block in set(pair):
                 played[block].append(round_)
 
-    with Crew(n_threads) as crew:
+    with crew:
         crew.each(play, tasks)
     assert played == [list(range(n_blocks))] * n_blocks
 
@@ -172,6 +173,7 @@ def test_ctrl_c_is_answered_within_a_second(n_threads):
     X = np.random.default_rng(0).normal(size=(60_000, 20)).astype(np.float32)
     operator = DataOperator(X, Gaussian(0.02))
     pressed = []
+    threads_before = set(threading.enumerate())
 
     def press():
         pressed.append(time.perf_counter())
@@ -187,7 +189,63 @@ def test_ctrl_c_is_answered_within_a_second(n_threads):
         timer.cancel()
         signal.signal(signal.SIGINT, before)
     assert time.perf_counter() - pressed[0] < 1.0
-    assert not [t for t in threading.enumerate() if t.name.startswith("sketchmeans")]
+    assert {t for t in threading.enumerate() if t is not timer} <= threads_before
+
+
+def test_threads_wait_for_the_next_crew():
+    seen = set()
+    start = threading.Barrier(3, timeout=10)
+
+    def work(_):
+        start.wait()  # all three are at work
+        seen.add(threading.current_thread())
+
+    for _ in range(20):
+        with Crew(3) as crew:
+            crew.each(work, range(3))
+    assert len(seen) == 3
+    assert threading.current_thread() in seen
+
+
+def test_crews_side_by_side_have_threads_of_their_own():
+    start = threading.Barrier(4, timeout=10)
+
+    def run():
+        with Crew(2) as crew:
+            crew.each(lambda _: start.wait(), range(2))
+
+    users = [threading.Thread(target=run) for _ in range(2)]
+    for user in users:
+        user.start()
+    for user in users:
+        user.join(20)
+    assert not start.broken
+
+
+def test_nobody_waits_for_the_turn_of_a_tile_that_was_interrupted_before_it_began():
+    begun = threading.Event()
+    waits = []
+
+    def tasks():
+        yield 0, (0, 1)
+        begun.wait(10)  # the other thread has the first tile, and will never play it
+        yield 1, (0, 0)
+
+    crew = Crew(2)
+    turns = Turns(2, crew)
+
+    def compute(task):
+        if task[0] == 0:
+            begun.set()
+            time.sleep(0.2)
+            raise KeyboardInterrupt
+        waits.append(task)
+        with turns.taken(*task):
+            raise AssertionError("it is not its turn")
+
+    with pytest.raises(KeyboardInterrupt), crew:
+        crew.each(compute, tasks())
+    assert waits == [(1, (0, 0))]
 
 
 def test_progress_runs_from_the_first_tile_to_the_last():

@@ -43,6 +43,12 @@ def at_level():
     native.use(before)
 
 
+@pytest.fixture
+def shared(monkeypatch):
+    """Let threads share even the smallest transforms."""
+    monkeypatch.setattr("sketchmeans.engine.hadamard._SHARED", 1)
+
+
 @cache
 def sample(n, p, dtype):
     """Return points of squared norm about one, and Ω of the widest width."""
@@ -294,9 +300,9 @@ def test_an_unknown_engine_is_refused(engine):
 
 @pytest.mark.parametrize("level", native.levels())
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("columns", [1, 2, 3, 7, 15, 16, 17, 33, 100])
+@pytest.mark.parametrize("columns", [1, 2, 3, 4, 7, 8, 15, 16, 17, 33, 100])
 def test_the_native_transform_is_the_product_with_the_hadamard_matrix(
-    level, dtype, columns, engine, at_level
+    level, dtype, columns, engine, at_level, shared
 ):
     engine("native")
     at_level(level)
@@ -310,10 +316,18 @@ def test_the_native_transform_is_the_product_with_the_hadamard_matrix(
         np.testing.assert_array_equal(X, expected)
 
 
-@pytest.mark.parametrize("shape", [(1 << 16, 1), (1 << 14, 70), (1 << 20, 1), (4, 20_000)])
-def test_a_large_transform_is_its_own_inverse_and_has_the_same_bits_on_any_threads(shape, engine):
-    engine("native")
+LARGE = [(1 << bits, columns) for bits, columns in [(20, 1), (15, 2), (16, 3), (15, 4), (14, 70)]]
+
+
+@pytest.mark.parametrize("shape", [*LARGE, (4, 20_000)])
+def test_a_large_transform_agrees_with_numpy_and_has_the_same_bits_on_any_threads(
+    shape, engine, shared
+):
     X = np.random.default_rng(0).integers(-8, 8, shape).astype(np.float64)
+    engine("numpy")
+    expected = fwht(X)
+    engine("native")
+    np.testing.assert_array_equal(fwht(X), expected)  # whole numbers: exact in any order
     np.testing.assert_array_equal(fwht(fwht(X)), X * shape[0])
     X = np.random.default_rng(0).normal(size=shape).astype(np.float32)
     for n_threads in (2, 3, 8):

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sketchmeans.engine.hadamard import fwht
-from sketchmeans.engine.native import engine_name
+from sketchmeans.engine.native import aligned_zeros, engine_name
 from sketchmeans.kernels import FloatArray
 
 CHUNK = 1024
@@ -148,7 +148,7 @@ class HadamardSketch(Sketch):
 
     def apply_by_transform(self, columns: FloatArray, *, n_threads: int = 1) -> FloatArray:
         """Return columnsᵀΩ as Rᵀ(H(D·columns)): N·log₂ N additions a column."""
-        spread = np.zeros((self.order, columns.shape[1]), columns.dtype)
+        spread = aligned_zeros((self.order, columns.shape[1]), columns.dtype)
         for start in range(0, self.n, CHUNK):
             stop = min(start + CHUNK, self.n)
             signs = _signs(self._generator(start // CHUNK), stop - start)

@@ -111,8 +111,17 @@ class Argument:
 
 def aligned_empty(shape: tuple[int, ...], dtype: Any) -> FloatArray:
     """Return an uninitialised array that begins at a cache line: vectors then never cross two."""
+    return _aligned(np.empty, shape, dtype)
+
+
+def aligned_zeros(shape: tuple[int, ...], dtype: Any) -> FloatArray:
+    """Return an array of zeros that begins at a cache line."""
+    return _aligned(np.zeros, shape, dtype)
+
+
+def _aligned(make: Callable[..., Any], shape: tuple[int, ...], dtype: Any) -> FloatArray:
     size = math.prod(shape) * np.dtype(dtype).itemsize
-    memory = np.empty(size + 64, np.uint8)
+    memory = make(size + 64, np.uint8)
     start = -memory.ctypes.data % 64
     return memory[start : start + size].view(dtype).reshape(shape)
 

@@ -203,7 +203,7 @@ def tournament_pass(
     W = np.zeros((n, width + 1))
     squares = np.zeros(len(blocks))
     diagonal = np.empty(n)
-    turns = Turns(len(blocks))
+    turns = Turns(len(blocks), crew)
 
     def compute(task: tuple[int, tuple[int, int]]) -> None:
         round_, (i, j) = task

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from sketchmeans.engine.threads import Crew
+
 
 def tile_rows(n: int) -> int:
     """Return the side of a tile for n samples: a function of n alone, for it decides the bits.
@@ -76,22 +78,35 @@ class Turns:
     slow core holds up only those who play against its block.
 
     Tiles must be taken in the order of the rounds: then whoever a tile waits for is running.
+
+    Parameters
+    ----------
+    n_blocks : int
+        Blocks that play.
+    crew : Crew
+        Who computes the tiles: when it stops, nobody waits for a turn any longer.
     """
 
-    def __init__(self, n_blocks: int) -> None:
+    def __init__(self, n_blocks: int, crew: Crew) -> None:
         self._played = [0] * n_blocks
-        self._changed = threading.Condition()
+        self._crew = crew
+        # NOTE: always entered by the lock itself, in one step. Between the lock and the body of a
+        # Condition there is Python code, where Ctrl-C would leave the lock held for ever.
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
 
     @contextmanager
     def taken(self, round_: int, pair: tuple[int, int]) -> Iterator[None]:
         """Wait for the turn of this pair, and pass the turn on when its tile is done or failed."""
         played, blocks = self._played, set(pair)
-        with self._changed:
-            self._changed.wait_for(lambda: all(played[block] == round_ for block in blocks))
+        with self._lock:
+            self._crew.wait_for(
+                self._changed, lambda: all(played[block] == round_ for block in blocks)
+            )
         try:
             yield
         finally:
-            with self._changed:
+            with self._lock:
                 for block in blocks:
                     played[block] += 1
                 self._changed.notify_all()

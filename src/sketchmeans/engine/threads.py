@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
-from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 from types import TracebackType
 from typing import Any, TypeVar
@@ -17,8 +19,8 @@ from threadpoolctl import ThreadpoolController
 
 Task = TypeVar("Task")
 
-_REPORTS = 0.1
-"""Seconds between two reports of progress while threads work."""
+_PATIENCE = 0.1
+"""Seconds after which a task that waits for another looks whether the crew has stopped."""
 
 
 def count_threads(n_jobs: int | None) -> int:
@@ -81,21 +83,43 @@ def thread_controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+_IDLE: defaultdict[int, list[ThreadPoolExecutor]] = defaultdict(list)
+"""Pools that wait for the next crew, by the number of their threads.
+
+To start a thread takes several times as long as to wake one, and longer than a small pass.
+"""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_IDLE.clear)  # the threads stay with the parent
+
+
+def _pool_of(n_threads: int) -> ThreadPoolExecutor:
+    try:
+        return _IDLE[n_threads].pop()
+    except IndexError:
+        return ThreadPoolExecutor(n_threads, thread_name_prefix="sketchmeans")
+
+
+class Abandoned(Exception):
+    """Raised in a task that waits for another one when the crew has stopped."""
+
+
 class Crew:
     """A few threads that take tasks from one list, with BLAS held to one thread each.
 
-    ``each`` returns when every task is done. An exception in a task, or Ctrl-C, stops the others
-    before their next task and is raised.
+    The thread that calls ``each`` is one of them. ``each`` returns when every task is done. An
+    exception in a task, or Ctrl-C, stops the others before their next task and is raised.
     """
 
     def __init__(self, n_threads: int) -> None:
         self.n_threads = n_threads
+        self._stopped = False
         self._pool: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> Crew:
         _BLAS.hold()
         if self.n_threads > 1:
-            self._pool = ThreadPoolExecutor(self.n_threads, thread_name_prefix="sketchmeans")
+            self._pool = _pool_of(self.n_threads - 1)
         return self
 
     def __exit__(
@@ -105,7 +129,10 @@ class Crew:
         trace: TracebackType | None,
     ) -> None:
         if self._pool is not None:
-            self._pool.shutdown()
+            if kind is None:
+                _IDLE[self.n_threads - 1].append(self._pool)
+            else:
+                self._pool.shutdown()
             self._pool = None
         _BLAS.release()
 
@@ -120,44 +147,62 @@ class Crew:
         ``progress`` is called with the number of tasks done, now and then and at the end, from the
         thread that called ``each``.
         """
-        stop = threading.Event()
         lock = threading.Lock()
         waiting = iter(tasks)
-        done = 0
-        caller = threading.get_ident()
+        done = reported = 0
+        self._stopped = False
 
-        def drain() -> None:
-            nonlocal done
-            # Overflow and NaN are looked for by the pass itself, which can say where they arose.
-            with np.errstate(over="ignore", invalid="ignore"):
-                while not stop.is_set():
-                    with lock:
-                        try:
-                            task = next(waiting)
-                        except StopIteration:
-                            return
+        def take() -> Iterator[Task]:
+            while not self._stopped:
+                with lock:
                     try:
-                        work(task)
-                    except BaseException:
-                        stop.set()
-                        raise
-                    with lock:
-                        done += 1
-                    if progress is not None and threading.get_ident() == caller:
-                        progress(done)
+                        task = next(waiting)
+                    except StopIteration:
+                        return
+                yield task
 
-        if self._pool is None:
-            drain()
-            return
-        futures = {self._pool.submit(drain) for _ in range(self.n_threads)}
-        running = futures
+        def drain(report: Callable[[], None] | None = None) -> None:
+            nonlocal done
+            try:
+                # Overflow and NaN are looked for by the pass itself, which can say where they are.
+                with np.errstate(over="ignore", invalid="ignore"):
+                    for task in take():
+                        work(task)
+                        with lock:
+                            done += 1
+                        if report is not None:
+                            report()
+            except Abandoned:
+                pass
+            except BaseException:
+                self._stopped = True
+                raise
+
+        def report() -> None:
+            nonlocal reported
+            if progress is not None and done > reported:
+                reported = done
+                progress(reported)
+
+        others: list[Future[None]] = []
         try:
-            while running:
-                ended, running = wait(running, timeout=_REPORTS, return_when=FIRST_EXCEPTION)
-                for future in ended:
-                    future.result()
-                if progress is not None:
-                    progress(done)
-        finally:
-            stop.set()
-            wait(futures)
+            if self._pool is not None:
+                others.extend(self._pool.submit(drain) for _ in range(self.n_threads - 1))
+            drain(report)
+            for other in others:
+                other.result()
+        except BaseException:
+            self._stopped = True
+            wait(others)
+            raise
+        report()
+
+    def wait_for(self, changed: threading.Condition, ready: Callable[[], bool]) -> None:
+        """Wait in a task until ``ready``, which other tasks bring about; ``changed`` is held.
+
+        Raises ``Abandoned`` if the crew has stopped: then they may never do so.
+        """
+        while not ready():
+            if self._stopped:
+                raise Abandoned
+            changed.wait(_PATIENCE)
