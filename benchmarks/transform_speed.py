@@ -1,10 +1,11 @@
 """The native Walsh–Hadamard transform against SciPy's DCT, and batches on two threads.
 
 One column of 2^16 and of 2^20 numbers, float32, one thread; then batches of such columns, on one
-thread and on two. Large batches are read from memory and written to it twice, so each batch is
-also negated in place, which is nothing but such traffic: what two threads gain there is what the
-machine's memory allows. A faster transform on one thread leaves less to gain on two, so the time
-on two threads is held to a promise of its own. ::
+thread and on two. The gain of a second thread is promised for a batch that the outermost cache
+holds. Larger ones are read from memory and written to it twice; each batch is also negated in
+place, which is nothing but such traffic: what two threads gain there is what the machine allows.
+The faster one thread is, the less there is to gain, so the time on two threads is held to a
+promise of its own, for every batch. ::
 
     python -m benchmarks.transform_speed
 """
@@ -23,7 +24,7 @@ from sketchmeans.engine.native import aligned_zeros, compiled
 
 SIZES = (16, 20)
 BATCHES = ((16, 64), (16, 128), (16, 256), (20, 4), (20, 16))
-PROMISED = (16, 256)
+PROMISED = (16, 64)
 ONE_THREAD, GAIN = 1.2, 1.7
 """Nanoseconds an element that one thread may take, and what a second one should gain."""
 
@@ -77,26 +78,18 @@ def main() -> Report:
             Target(name, times["native"], ONE_THREAD, "ns an element", at_most=True),
             Target(f"{name} against SciPy's DCT", times["SciPy's DCT"] / times["native"], 5),
         ]
-    rows = []
+    rows, slowest = [], 0.0
     for bits, width in BATCHES:
         found = gains(bits, width)
-        size = f"{(4 * width << bits) >> 20} MB"
-        rows.append([f"2^{bits} × {width}", size])
+        rows.append([f"2^{bits} × {width}", f"{(4 * width << bits) >> 20} MB"])
         for one, two in found.values():
             rows[-1] += [one, two, one / two]
+        one, two = found["transform"]
+        slowest = max(slowest, two)
         if (bits, width) == PROMISED:
-            one, two = found["transform"]
-            allowed = ONE_THREAD / GAIN
-            targets += [
-                Target("batch of transforms, two threads", one / two, GAIN),
-                Target(
-                    "batch of transforms on two threads",
-                    two,
-                    allowed,
-                    "ns an element",
-                    at_most=True,
-                ),
-            ]
+            targets.append(Target("batch of transforms, two threads", one / two, GAIN))
+    name, limit = "slowest batch on two threads", ONE_THREAD / GAIN
+    targets.append(Target(name, slowest, limit, "ns an element", at_most=True))
     header = ["ns an element, float32", "batch"]
     for way in ("transform", "negation"):
         header += [way, f"{way}, two threads", "gain"]

@@ -64,7 +64,7 @@ class _OneBlasThread:
         with self._lock:
             self._holders += 1
             if self._holders == 1:
-                self._limit = thread_controller().limit(limits=1, user_api="blas")
+                self._limit = _blas_controller().limit(limits=1)
                 self._limit.__enter__()
 
     def release(self) -> None:
@@ -81,6 +81,11 @@ _BLAS = _OneBlasThread()
 def thread_controller() -> ThreadpoolController:
     """Return the one controller of the process: looking for the libraries takes milliseconds."""
     return ThreadpoolController()
+
+
+@cache
+def _blas_controller() -> ThreadpoolController:
+    return thread_controller().select(user_api="blas")
 
 
 _IDLE: defaultdict[int, list[ThreadPoolExecutor]] = defaultdict(list)
