@@ -11,8 +11,8 @@
 #else
 #define RADIX_BITS 3
 #endif
-/* Blocks that lie a power of two apart share a set of the cache, which holds 8 lines: larger ones
- * than these are combined 8 at a time. */
+/* Blocks that lie a power of two apart share a set of the cache, which holds 8 lines: from this size
+ * on their parts are combined 8 at a time. */
 #define FAR_BYTES 65536
 #define FAR_BITS 3
 /* A block of this size is begun, and widened, in the innermost cache. */

@@ -1,4 +1,5 @@
 import _thread
+import gc
 import itertools
 import os
 import signal
@@ -8,6 +9,7 @@ import time
 import joblib
 import numpy as np
 import pytest
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from sketchmeans.engine import (
     Crew,
@@ -24,6 +26,11 @@ from sketchmeans.engine.schedule import Turns
 from sketchmeans.kernels import Gaussian
 from sketchmeans.operators import DataOperator
 from sketchmeans.sketches import RademacherSketch
+
+
+def blas_threads():
+    pools = ThreadpoolController().select(user_api="blas").info()
+    return {pool["num_threads"] for pool in pools}
 
 
 @pytest.mark.parametrize("n_blocks", [*range(1, 41), 99, 100, 199, 200])
@@ -192,6 +199,35 @@ def test_ctrl_c_is_answered_within_a_second(n_threads):
     assert {t for t in threading.enumerate() if t is not timer} <= threads_before
 
 
+def test_ctrl_c_at_any_moment_stops_all_threads():
+    def tile(rows, columns, out):
+        out[:] = 1
+        return out
+
+    side = RightHandSide(np.ones((700, 1)), None, np.dtype(np.float64))
+
+    def passes():
+        while True:
+            with Crew(3) as crew:
+                W = symmetric_pass(tile, side, crew=crew).W
+            np.testing.assert_array_equal(W, 700)
+
+    delays = np.random.default_rng(0).uniform(0, 4e-3, 200)
+    blas_before = blas_threads()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored
+    try:
+        for delay in delays:
+            timer = threading.Timer(delay, _thread.interrupt_main)
+            with pytest.raises(KeyboardInterrupt):  # noqa: PT012
+                timer.start()
+                passes()
+            timer.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    gc.collect()  # crews that were struck between the steps of ``with``
+    assert blas_threads() == blas_before
+
+
 def test_threads_wait_for_the_next_crew():
     seen = set()
     start = threading.Barrier(3, timeout=10)
@@ -269,17 +305,11 @@ def test_all_cores_are_used_outside_and_one_inside_a_joblib_worker():
 
 
 def test_blas_is_held_to_one_thread_and_released_again():
-    from threadpoolctl import ThreadpoolController, threadpool_limits
-
-    def blas():
-        pools = ThreadpoolController().select(user_api="blas").info()
-        return {pool["num_threads"] for pool in pools}
-
     with threadpool_limits(2, user_api="blas"):
-        before = blas()
+        before = blas_threads()
         with Crew(2):
-            assert blas() == {1}
-        assert blas() == before
+            assert blas_threads() == {1}
+        assert blas_threads() == before
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")

@@ -7,13 +7,11 @@ the arithmetic runs at the speed of BLAS. The native engine has a transform of i
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 
 from sketchmeans.engine.native import aligned_empty, compiled, engine_name
 from sketchmeans.engine.schedule import grid
-from sketchmeans.engine.threads import Crew
+from sketchmeans.engine.threads import Crew, Signal
 from sketchmeans.kernels import FloatArray
 
 _RADIX_BITS = 4
@@ -113,22 +111,20 @@ def _native_fwht(columns: FloatArray, n_threads: int, *, overwrite: bool) -> Flo
     numbers = n // 8 * m
     shares = grid(numbers, -(-numbers // (len(eighths) * _LINE)) * _LINE)
     waited_for = len(eighths)
-    lock = threading.Lock()
-    changed = threading.Condition(lock)
 
     def work(task: tuple[bool, slice]) -> None:
         nonlocal waited_for
         combining, part = task
         if not combining:
             transform(part)
-            with lock:
+            with signal.lock:
                 waited_for -= 1
-                changed.notify_all()
+                signal.announce()
             return
-        with lock:
-            crew.wait_for(changed, lambda: waited_for == 0)
+        signal.wait_for(lambda: waited_for == 0)
         native.combine_eighths(result, part.start, part.stop - part.start)
 
     with Crew(n_threads) as crew:
+        signal = Signal(crew)
         crew.each(work, [(False, rows) for rows in eighths] + [(True, share) for share in shares])
     return result

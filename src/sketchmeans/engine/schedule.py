@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sketchmeans.engine.threads import Crew
+from sketchmeans.engine.threads import Crew, Signal
 
 
 def tile_rows(n: int) -> int:
@@ -89,24 +88,17 @@ class Turns:
 
     def __init__(self, n_blocks: int, crew: Crew) -> None:
         self._played = [0] * n_blocks
-        self._crew = crew
-        # NOTE: always entered by the lock itself, in one step. Between the lock and the body of a
-        # Condition there is Python code, where Ctrl-C would leave the lock held for ever.
-        self._lock = threading.Lock()
-        self._changed = threading.Condition(self._lock)
+        self._signal = Signal(crew)
 
     @contextmanager
     def taken(self, round_: int, pair: tuple[int, int]) -> Iterator[None]:
         """Wait for the turn of this pair, and pass the turn on when its tile is done or failed."""
         played, blocks = self._played, set(pair)
-        with self._lock:
-            self._crew.wait_for(
-                self._changed, lambda: all(played[block] == round_ for block in blocks)
-            )
+        self._signal.wait_for(lambda: all(played[block] == round_ for block in blocks))
         try:
             yield
         finally:
-            with self._lock:
+            with self._signal.lock:
                 for block in blocks:
                     played[block] += 1
-                self._changed.notify_all()
+                self._signal.announce()

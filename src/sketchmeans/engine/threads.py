@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
@@ -49,29 +48,33 @@ def _in_dask_worker() -> bool:
 
 
 class _OneBlasThread:
-    """Holds BLAS to one thread while anybody asks for it.
+    """Holds BLAS to one thread while any crew asks for it.
 
     The limit is one setting of the process. Fits that run side by side overlap in any order, so
-    the first to come sets it and the last to go restores it.
+    the first to come sets it and the last to go restores it. Ctrl-C may strike at any step: the
+    steps are in such an order that a later ``release`` restores what was there before.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._holders = 0
-        self._limit: Any = None
+        self._lock = threading.RLock()  # a crew may be collected, and released, while one holds
+        self._holders: set[int] = set()
+        self._before: Any = None
 
-    def hold(self) -> None:
+    def hold(self, crew: Crew) -> None:
         with self._lock:
-            self._holders += 1
-            if self._holders == 1:
-                self._limit = _blas_controller().limit(limits=1)
-                self._limit.__enter__()
+            first = not self._holders
+            self._holders.add(id(crew))
+            if self._before is None:
+                self._before = _blas_controller().limit(limits=None)
+            if first:
+                _blas_controller().limit(limits=1)
 
-    def release(self) -> None:
+    def release(self, crew: Crew) -> None:
         with self._lock:
-            self._holders -= 1
-            if self._holders == 0:
-                self._limit.__exit__(None, None, None)
+            self._holders.discard(id(crew))
+            if not self._holders and self._before is not None:
+                self._before.restore_original_limits()
+                self._before = None
 
 
 _BLAS = _OneBlasThread()
@@ -88,8 +91,8 @@ def _blas_controller() -> ThreadpoolController:
     return thread_controller().select(user_api="blas")
 
 
-_IDLE: defaultdict[int, list[ThreadPoolExecutor]] = defaultdict(list)
-"""Pools that wait for the next crew, by the number of their threads.
+_IDLE: list[ThreadPoolExecutor] = []
+"""Threads that wait for the next crew, each a pool of its own.
 
 To start a thread takes several times as long as to wake one, and longer than a small pass.
 """
@@ -98,11 +101,11 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_IDLE.clear)  # the threads stay with the parent
 
 
-def _pool_of(n_threads: int) -> ThreadPoolExecutor:
+def _idle_thread() -> ThreadPoolExecutor:
     try:
-        return _IDLE[n_threads].pop()
+        return _IDLE.pop()
     except IndexError:
-        return ThreadPoolExecutor(n_threads, thread_name_prefix="sketchmeans")
+        return ThreadPoolExecutor(1, thread_name_prefix="sketchmeans")
 
 
 class Abandoned(Exception):
@@ -118,13 +121,12 @@ class Crew:
 
     def __init__(self, n_threads: int) -> None:
         self.n_threads = n_threads
-        self._stopped = False
-        self._pool: ThreadPoolExecutor | None = None
+        self.stopped = False
+        self._others: list[ThreadPoolExecutor] = []
 
     def __enter__(self) -> Crew:
-        _BLAS.hold()
-        if self.n_threads > 1:
-            self._pool = _pool_of(self.n_threads - 1)
+        _BLAS.hold(self)
+        self._others = [_idle_thread() for _ in range(self.n_threads - 1)]
         return self
 
     def __exit__(
@@ -133,13 +135,16 @@ class Crew:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._pool is not None:
-            if kind is None:
-                _IDLE[self.n_threads - 1].append(self._pool)
-            else:
-                self._pool.shutdown()
-            self._pool = None
-        _BLAS.release()
+        if kind is None:
+            _IDLE.extend(self._others)
+        else:  # one that was interrupted twice may still be at work
+            for other in self._others:
+                other.shutdown()
+        self._others = []
+        _BLAS.release(self)
+
+    def __del__(self) -> None:
+        _BLAS.release(self)  # Ctrl-C may have struck before the body of ``with``, or after it
 
     def each(
         self,
@@ -155,10 +160,10 @@ class Crew:
         lock = threading.Lock()
         waiting = iter(tasks)
         done = reported = 0
-        self._stopped = False
+        self.stopped = False
 
         def take() -> Iterator[Task]:
-            while not self._stopped:
+            while not self.stopped:
                 with lock:
                     try:
                         task = next(waiting)
@@ -180,7 +185,7 @@ class Crew:
             except Abandoned:
                 pass
             except BaseException:
-                self._stopped = True
+                self.stopped = True
                 raise
 
         def report() -> None:
@@ -189,25 +194,50 @@ class Crew:
                 reported = done
                 progress(reported)
 
-        others: list[Future[None]] = []
+        drains: list[Future[None]] = []
         try:
-            if self._pool is not None:
-                others.extend(self._pool.submit(drain) for _ in range(self.n_threads - 1))
+            drains.extend(other.submit(drain) for other in self._others)
             drain(report)
-            for other in others:
+            for other in drains:
                 other.result()
         except BaseException:
-            self._stopped = True
-            wait(others)
+            self.stopped = True
+            wait(drains)
             raise
         report()
 
-    def wait_for(self, changed: threading.Condition, ready: Callable[[], bool]) -> None:
-        """Wait in a task until ``ready``, which other tasks bring about; ``changed`` is held.
 
-        Raises ``Abandoned`` if the crew has stopped: then they may never do so.
+class Signal:
+    """Lets tasks of a crew wait for what its other tasks bring about.
+
+    What is waited for is changed and ``announce`` is called with the ``lock`` held. NOTE: this is
+    a Condition that bears Ctrl-C. It may strike the calling thread at any step, and a Condition
+    would then be left locked, or unlock what it had not locked.
+    """
+
+    def __init__(self, crew: Crew) -> None:
+        self.lock = threading.Lock()
+        self._crew = crew
+        self._asleep: list[threading.Lock] = []
+
+    def announce(self) -> None:
+        """Wake all who wait, to look again."""
+        for bell in self._asleep:
+            bell.release()
+        self._asleep.clear()
+
+    def wait_for(self, ready: Callable[[], bool]) -> None:
+        """Wait until ``ready``.
+
+        Raises ``Abandoned`` if the crew has stopped: then it may never be.
         """
-        while not ready():
-            if self._stopped:
+        while True:
+            bell = threading.Lock()
+            bell.acquire()
+            with self.lock:
+                if ready():
+                    return
+                self._asleep.append(bell)
+            if self._crew.stopped:
                 raise Abandoned
-            changed.wait(_PATIENCE)
+            bell.acquire(timeout=_PATIENCE)
