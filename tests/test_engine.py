@@ -312,6 +312,16 @@ def test_blas_is_held_to_one_thread_and_released_again():
         assert blas_threads() == before
 
 
+def test_blas_is_released_by_a_crew_that_never_came_to_its_end():
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        crew = Crew(1)
+        crew.__enter__()  # Ctrl-C may strike before the body of ``with``
+        assert blas_threads() == {1}
+        del crew
+        assert blas_threads() == before
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
 def test_a_fork_after_a_pass_can_make_a_pass():
     X = np.random.default_rng(0).normal(size=(500, 3))

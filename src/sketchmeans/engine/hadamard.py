@@ -91,8 +91,8 @@ def _native_fwht(columns: FloatArray, n_threads: int, *, overwrite: bool) -> Flo
 
     Threads share the rows, not the columns: first eighths of the rows, each transformed by itself,
     then shares of what combines the eighths. The bits are those of one thread, since the order of
-    additions is. NOTE: all of it is one list of tasks, since to wake a thread a second time takes
-    a tenth of the time of a batch of 16 MB.
+    additions is. NOTE: all of it is one list of tasks: a thread that has no eighth left need not
+    be woken again for its shares.
     """
     n, m = columns.shape
     native = compiled()

@@ -232,11 +232,11 @@ class Signal:
         Raises ``Abandoned`` if the crew has stopped: then it may never be.
         """
         while True:
-            bell = threading.Lock()
-            bell.acquire()
             with self.lock:
                 if ready():
                     return
+                bell = threading.Lock()
+                bell.acquire()
                 self._asleep.append(bell)
             if self._crew.stopped:
                 raise Abandoned
