@@ -1,7 +1,8 @@
-"""The constants of native tiles: from what p BLAS gives the statistic faster, and tiles' sides.
+"""The constants of the native engine: when BLAS takes over, sides of tiles, shared transforms.
 
-Two tables: a pass with dot products from packed panels and from BLAS, by the number of features;
-and a pass with tiles of several sides, on one thread and on two, for a few n. ::
+Three tables: a pass with dot products from packed panels and from BLAS, by the number of features;
+a pass with tiles of several sides, on one thread and on two, for a few n; and a transform on one
+thread and on two, by its size. ::
 
     python -m benchmarks.native_switches
 """
@@ -15,7 +16,8 @@ import numpy as np
 from benchmarks.data import median_rbf, noisy_blobs
 from benchmarks.timing import Report, interleaved, standalone
 from sketchmeans import operators, tiles
-from sketchmeans.engine import native_tile_rows
+from sketchmeans.engine import fwht, hadamard, native_tile_rows
+from sketchmeans.engine.native import aligned_zeros
 from sketchmeans.kernels import Gaussian
 from sketchmeans.operators import DataOperator
 from sketchmeans.sketches import HadamardSketch
@@ -23,6 +25,7 @@ from sketchmeans.sketches import HadamardSketch
 FEATURES = (32, 64, 128, 256, 512, 1024, 2048, 4096)
 SIZES = (500, 2000, 6000, 20_480)
 SIDES = (64, 128, 192, 320, 640, 960, 1280)
+BATCHES = ((12, 64), (16, 8), (16, 16), (16, 32), (16, 64), (20, 1), (20, 2), (20, 4))
 NEVER = 1 << 30
 
 
@@ -65,6 +68,24 @@ def sides(dtype: str, n: int) -> list[object]:
     return cells
 
 
+def shared(bits: int, columns: int) -> list[object]:
+    """Return a row: microseconds of a transform on one thread, on two, and their ratio."""
+    # Zeros: a transform in place, again and again, would overflow with anything else.
+    batch = aligned_zeros((1 << bits, columns), np.float32)
+    with mock.patch.object(hadamard, "SHARED", 0):
+        seconds = interleaved(
+            {
+                "one": lambda: fwht(batch, n_threads=1, overwrite=True),
+                "two": lambda: fwht(batch, n_threads=2, overwrite=True),
+            },
+            repeats=10,
+            calls=10,
+        )
+    gain = seconds["one"] / seconds["two"]
+    cells = [1e6 * seconds["one"], 1e6 * seconds["two"], f"{gain:.2f}×"]
+    return [f"2^{bits} × {columns}", batch.size >> 10, *cells]
+
+
 def main() -> Report:
     report = Report()
     rows = [row for dtype in ("float32", "float64") for row in wide(dtype)]
@@ -72,6 +93,9 @@ def main() -> Report:
     print(f"WIDE is {tiles.WIDE}.\n")
     rows = [sides(dtype, n) for dtype in ("float32", "float64") for n in SIZES]
     report.table(["ms on 1 thread, on 2: gain", "n", *(f"side {side}" for side in SIDES)], rows)
+    header = ["µs a transform, float32", "Ki numbers", "one thread", "two threads", "gain"]
+    report.table(header, [shared(*batch) for batch in BATCHES])
+    print(f"Threads share a transform from {hadamard.SHARED >> 10} Ki numbers on.\n")
     return report.conclude([])
 
 

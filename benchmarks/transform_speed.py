@@ -25,6 +25,8 @@ from sketchmeans.engine.native import aligned_zeros, compiled
 SIZES = (16, 20)
 BATCHES = ((16, 64), (16, 128), (16, 256), (20, 4), (20, 16))
 PROMISED = (16, 64)
+NUMBERS = 1 << 28
+"""That a turn transforms, in as many calls as it takes."""
 ONE_THREAD, GAIN = 1.2, 1.7
 """Nanoseconds an element that one thread may take, and what a second one should gain."""
 
@@ -61,7 +63,7 @@ def gains(bits: int, columns: int) -> dict[str, tuple[float, float]]:
         "negation": lambda threads: negate(batch, threads),
     }
     tasks = {(name, k): partial(way, k) for name, way in ways.items() for k in (1, 2)}
-    seconds = interleaved(tasks, repeats=10, calls=10)
+    seconds = interleaved(tasks, repeats=10, calls=NUMBERS // batch.size)
     each = {task: 1e9 * value / batch.size for task, value in seconds.items()}
     return {name: (each[name, 1], each[name, 2]) for name in ways}
 

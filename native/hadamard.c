@@ -4,6 +4,8 @@
  * quarter as often as by one butterfly a bit. The recursion runs depth first: a block of rows
  * that fits a cache is finished there, whatever the sizes of the caches are.
  */
+#include <sched.h>
+
 #include "vectors.h"
 
 #if defined(__AVX512F__) || defined(__aarch64__)
@@ -17,6 +19,11 @@
 #define FAR_BITS 3
 /* A block of this size is begun, and widened, in the innermost cache. */
 #define NEAR_BYTES 16384
+/* What threads that share a transform take one after the other: eighths of the rows, each
+ * transformed by itself, then shares of what combines the eighths. */
+#define EIGHTHS 8
+#define SHARES 64
+#define LINE (64 / sizeof(real)) /* no two threads write to one */
 
 /* One vector of 2^bits blocks, `step` numbers apart. */
 INLINE void combine(real *at, size_t step, const int bits, size_t count) {
@@ -129,6 +136,22 @@ void SM_NAME(transform)(void *matrix, unsigned bits, size_t columns) {
     transform_rows(matrix, bits, columns, wide);
 }
 
-void SM_NAME(combine_eighths)(void *numbers, size_t eighth, size_t first, size_t count) {
-    combine_blocks((real *)numbers + first, eighth, 3, count);
+void SM_NAME(transform_together)(void *matrix, unsigned bits, size_t columns,
+                                 struct progress *progress) {
+    real *numbers = matrix;
+    size_t eighth = columns << (bits - 3), share = (eighth / SHARES / LINE + 1) * LINE;
+    for (;;) {
+        unsigned task = __atomic_fetch_add(&progress->begun, 1, __ATOMIC_RELAXED);
+        if (task >= EIGHTHS + SHARES) return;
+        if (task < EIGHTHS) {
+            SM_NAME(transform)(numbers + task * eighth, bits - 3, columns);
+            __atomic_fetch_add(&progress->done, 1, __ATOMIC_RELEASE);
+            continue;
+        }
+        /* All eighths have been taken, by threads that stop at nothing: this ends. */
+        while (__atomic_load_n(&progress->done, __ATOMIC_ACQUIRE) < EIGHTHS) sched_yield();
+        size_t first = (task - EIGHTHS) * share;
+        if (first >= eighth) return;
+        combine_blocks(numbers + first, eighth, 3, eighth - first < share ? eighth - first : share);
+    }
 }

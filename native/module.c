@@ -233,12 +233,15 @@ static PyObject *apply_map(PyObject *module, PyObject *arguments) {
     return result;
 }
 
-PyDoc_STRVAR(transform_doc, "transform(matrix)\n--\n\n"
-                            "Walsh-Hadamard transform of the columns of a matrix, in place.");
+PyDoc_STRVAR(transform_doc,
+             "transform(matrix, progress=None, /)\n--\n\n"
+             "Walsh-Hadamard transform of the columns of a matrix, in place. Threads that call it "
+             "with the same progress, an array of two 32-bit zeros, share the work.");
 
-static PyObject *transform(PyObject *module, PyObject *matrix) {
+static PyObject *transform(PyObject *module, PyObject *arguments) {
     (void)module;
-    PyObject *result = NULL;
+    PyObject *matrix, *shared = Py_None, *result = NULL;
+    if (!PyArg_ParseTuple(arguments, "O|O:transform", &matrix, &shared)) return NULL;
     struct buffers buffers = {.count = 0};
     Py_buffer *view = take(&buffers, matrix, 1, 0, "matrix");
     if (!view) goto done;
@@ -248,33 +251,24 @@ static PyObject *transform(PyObject *module, PyObject *matrix) {
     }
     unsigned bits = 0;
     while ((Py_ssize_t)1 << bits < view->shape[0]) bits++;
-    Py_BEGIN_ALLOW_THREADS;
-    kernels_for(buffers.format)->transform(view->buf, bits, view->shape[1]);
-    Py_END_ALLOW_THREADS;
-    result = Py_NewRef(Py_None);
-done:
-    release(&buffers);
-    return result;
-}
-
-PyDoc_STRVAR(combine_doc, "combine_eighths(numbers, first, count)\n--\n\n"
-                          "The last three bits of a transform whose eighths are done, in place.");
-
-static PyObject *combine_eighths(PyObject *module, PyObject *arguments) {
-    (void)module;
-    PyObject *numbers, *result = NULL;
-    Py_ssize_t first, count;
-    if (!PyArg_ParseTuple(arguments, "Onn:combine_eighths", &numbers, &first, &count)) return NULL;
-    struct buffers buffers = {.count = 0};
-    Py_buffer *view = take(&buffers, numbers, 1, 0, "numbers");
-    if (!view) goto done;
-    Py_ssize_t size = view->len / view->itemsize, eighth = size / 8;
-    if (size % 8 || first < 0 || count < 0 || first > eighth || count > eighth - first) {
-        PyErr_SetString(PyExc_ValueError, "combine_eighths: these numbers are not in an eighth");
-        goto done;
+    struct progress *progress = NULL;
+    if (shared != Py_None) {
+        Py_buffer *counts = &buffers.views[buffers.count];
+        if (PyObject_GetBuffer(shared, counts, PyBUF_WRITABLE)) goto done;
+        buffers.count++;
+        progress = counts->buf;
+        if (bits < 3 || counts->len != sizeof *progress || (size_t)progress % sizeof(unsigned)) {
+            PyErr_SetString(PyExc_ValueError, "transform: to share it, eight rows and a progress of "
+                                              "two 32-bit numbers are needed");
+            goto done;
+        }
     }
+    const struct kernels *kernels = kernels_for(buffers.format);
     Py_BEGIN_ALLOW_THREADS;
-    kernels_for(buffers.format)->combine_eighths(view->buf, eighth, first, count);
+    if (progress)
+        kernels->transform_together(view->buf, bits, view->shape[1], progress);
+    else
+        kernels->transform(view->buf, bits, view->shape[1]);
     Py_END_ALLOW_THREADS;
     result = Py_NewRef(Py_None);
 done:
@@ -404,8 +398,7 @@ static PyMethodDef methods[] = {
     {"tile", (PyCFunction)(void (*)(void))tile, METH_VARARGS | METH_KEYWORDS, tile_doc},
     {"pack", pack, METH_VARARGS, pack_doc},
     {"apply_map", apply_map, METH_VARARGS, map_doc},
-    {"transform", transform, METH_O, transform_doc},
-    {"combine_eighths", combine_eighths, METH_VARARGS, combine_doc},
+    {"transform", transform, METH_VARARGS, transform_doc},
     {"sparse_dots", sparse_dots, METH_VARARGS, sparse_doc},
     {"levels", levels, METH_NOARGS, levels_doc},
     {"use", use, METH_VARARGS, use_doc},

@@ -48,6 +48,11 @@ struct sparse {
     const void *values;
 };
 
+/* What threads that share one piece of work have begun and done of it; zeros at first. */
+struct progress {
+    unsigned begun, done;
+};
+
 struct kernels {
     const char *level;
     /* 0, or -1 where memory was lacking. */
@@ -56,8 +61,9 @@ struct kernels {
     void (*map)(enum map, unsigned degree, void *numbers, size_t count);
     /* In place on the columns of a matrix of 2^bits rows. */
     void (*transform)(void *matrix, unsigned bits, size_t columns);
-    /* The last three bits of a transform whose eighths are done, for some numbers of an eighth. */
-    void (*combine_eighths)(void *numbers, size_t eighth, size_t first, size_t count);
+    /* The same by all threads that call it with one `progress`, of eight rows or more. It is done
+     * when every call has returned; one call suffices. */
+    void (*transform_together)(void *matrix, unsigned bits, size_t columns, struct progress *);
     /* out = left · right, rows × columns numbers. */
     void (*sparse_dots)(const struct sparse *left, const struct sparse *right, size_t rows,
                         size_t columns, void *out);

@@ -361,7 +361,7 @@ static void map_numbers(enum map map, unsigned degree, void *numbers, size_t cou
 }
 
 void SM_NAME(transform)(void *matrix, unsigned bits, size_t columns);
-void SM_NAME(combine_eighths)(void *numbers, size_t eighth, size_t first, size_t count);
+void SM_NAME(transform_together)(void *matrix, unsigned bits, size_t columns, struct progress *);
 void SM_NAME(sparse_dots)(const struct sparse *left, const struct sparse *right, size_t rows,
                           size_t columns, void *out);
 
@@ -371,6 +371,6 @@ const struct kernels SM_NAME(kernels) = {
     .pack = pack,
     .map = map_numbers,
     .transform = SM_NAME(transform),
-    .combine_eighths = SM_NAME(combine_eighths),
+    .transform_together = SM_NAME(transform_together),
     .sparse_dots = SM_NAME(sparse_dots),
 };

@@ -310,6 +310,8 @@ def test_blas_is_held_to_one_thread_and_released_again():
         with Crew(2):
             assert blas_threads() == {1}
         assert blas_threads() == before
+        with Crew(2, blas=False):
+            assert blas_threads() == before
 
 
 def test_blas_is_released_by_a_crew_that_never_came_to_its_end():

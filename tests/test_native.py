@@ -46,7 +46,7 @@ def at_level():
 @pytest.fixture
 def shared(monkeypatch):
     """Let threads share even the smallest transforms."""
-    monkeypatch.setattr("sketchmeans.engine.hadamard._SHARED", 1)
+    monkeypatch.setattr("sketchmeans.engine.hadamard.SHARED", 1)
 
 
 @cache
@@ -330,7 +330,7 @@ def test_a_large_transform_agrees_with_numpy_and_has_the_same_bits_on_any_thread
     np.testing.assert_array_equal(fwht(X), expected)  # whole numbers: exact in any order
     np.testing.assert_array_equal(fwht(fwht(X)), X * shape[0])
     X = np.random.default_rng(0).normal(size=shape).astype(np.float32)
-    for n_threads in (2, 3, 8):
+    for n_threads in (2, 3, 20):
         np.testing.assert_array_equal(fwht(X, n_threads=n_threads), fwht(X))
 
 
@@ -359,6 +359,9 @@ def test_arrays_that_do_not_fit_each_other_are_refused():
         native.tile(**fitting | {"left": np.ones((32, 32), np.float32)})
     with pytest.raises(ValueError, match="a matrix of 2\\^k rows"):
         native.transform(np.ones((3, 2)))
+    for rows, progress in ((4, np.zeros(2, np.uint32)), (8, np.zeros(3, np.uint32))):
+        with pytest.raises(ValueError, match="eight rows and a progress of two 32-bit numbers"):
+            native.transform(np.ones((rows, 2)), progress)
     huge = {"statistic": native.DOT, "features": 1 << 62, "left": ones, "right": ones}
     with pytest.raises(ValueError, match="left holds 32 numbers where 18446744073709551615"):
         native.tile(**fitting | huge)

@@ -11,19 +11,15 @@ import numpy as np
 
 from sketchmeans.engine.native import aligned_empty, compiled, engine_name
 from sketchmeans.engine.schedule import grid
-from sketchmeans.engine.threads import Crew, Signal
+from sketchmeans.engine.threads import Crew
 from sketchmeans.kernels import FloatArray
 
 _RADIX_BITS = 4
 _COLUMNS = 64
 """Columns transformed at a time: at N = 2^16 in float64 a block is 32 MB."""
 
-
-_LINE = 16
-"""Numbers of a cache line in float32: no two threads write to one."""
-
-_SHARED = 1 << 22
-"""Numbers from which threads share a native transform: below 2 ms they gain nothing."""
+SHARED = 1 << 20
+"""Numbers from which threads share a native transform: to wake one takes the time of half."""
 
 
 def hadamard_matrix(bits: int) -> FloatArray:
@@ -91,40 +87,25 @@ def _native_fwht(columns: FloatArray, n_threads: int, *, overwrite: bool) -> Flo
 
     Threads share the rows, not the columns: first eighths of the rows, each transformed by itself,
     then shares of what combines the eighths. The bits are those of one thread, since the order of
-    additions is. NOTE: all of it is one list of tasks: a thread that has no eighth left need not
-    be woken again for its shares.
+    additions is. NOTE: one call a thread takes one share after another, so that no thread waits for
+    the interpreter in between.
     """
-    n, m = columns.shape
+    n = len(columns)
     native = compiled()
     in_place = overwrite and columns.flags.c_contiguous
     result = columns if in_place else aligned_empty(columns.shape, columns.dtype)
 
-    def transform(rows: slice) -> None:
+    def copy(rows: slice) -> None:
+        result[rows] = columns[rows]
+
+    if n_threads == 1 or n < 8 or result.size < SHARED:
         if not in_place:
-            result[rows] = columns[rows]
-        native.transform(result[rows])
-
-    if n_threads == 1 or n < 8 or result.size < _SHARED:
-        transform(slice(0, n))
+            copy(slice(0, n))
+        native.transform(result)
         return result
-    eighths = grid(n, n // 8)
-    numbers = n // 8 * m
-    shares = grid(numbers, -(-numbers // (len(eighths) * _LINE)) * _LINE)
-    waited_for = len(eighths)
-
-    def work(task: tuple[bool, slice]) -> None:
-        nonlocal waited_for
-        combining, part = task
-        if not combining:
-            transform(part)
-            with signal.lock:
-                waited_for -= 1
-                signal.announce()
-            return
-        signal.wait_for(lambda: waited_for == 0)
-        native.combine_eighths(result, part.start, part.stop - part.start)
-
-    with Crew(n_threads) as crew:
-        signal = Signal(crew)
-        crew.each(work, [(False, rows) for rows in eighths] + [(True, share) for share in shares])
+    progress = np.zeros(2, np.uint32)
+    with Crew(n_threads, blas=False) as crew:
+        if not in_place:
+            crew.each(copy, grid(n, n // 8))
+        crew.each(lambda _: native.transform(result, progress), range(n_threads))
     return result
