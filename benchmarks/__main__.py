@@ -1,8 +1,9 @@
 """Everyone against everyone, and a line for every target beside the kept run's: ``make bench``.
 
 The default set takes about ten minutes; ``--full`` adds a million samples and slower rivals, and
-takes half an hour. The other scripts (``tile_parts``, ``feature_switch``, ``native_switches``,
-``defaults``) are the evidence behind constants and defaults; run them by name. ::
+takes half an hour. The other scripts (``tile_parts``, ``native_switches``, ``hadamard_switch``,
+``feature_switch``, ``methods``, ``defaults``) are the evidence behind constants and defaults; run
+them by name. ::
 
     python -m benchmarks [--full] [--out build/benchmarks]
 """

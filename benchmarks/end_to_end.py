@@ -243,7 +243,7 @@ def main(arguments: list[str] | None = None) -> Report:
     parser.add_argument("--full", action="store_true", help="also a million samples; half an hour")
     everything = parser.parse_args(arguments).full
     sizes = (*SIZES, MILLION) if everything else SIZES
-    report = Report()
+    report = Report(arguments=["--full"] if everything else [])
     cells = list(measure(sizes, FULL_LIMIT if everything else LIMIT))
     ours = {cell["n"]: cell for cell in cells if cell["method"] == "one pass"}
     header = ["n", "method", "seconds", "over one pass's", "peak MB", "over one pass's"]

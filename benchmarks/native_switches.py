@@ -15,9 +15,9 @@ import numpy as np
 
 from benchmarks.data import median_rbf, noisy_blobs
 from benchmarks.timing import Report, interleaved, standalone
+from benchmarks.transform_speed import gains, ways_of
 from sketchmeans import operators, tiles
-from sketchmeans.engine import fwht, hadamard, native_tile_rows
-from sketchmeans.engine.native import aligned_zeros
+from sketchmeans.engine import hadamard, native_tile_rows
 from sketchmeans.kernels import Gaussian
 from sketchmeans.operators import DataOperator
 from sketchmeans.sketches import HadamardSketch
@@ -70,20 +70,11 @@ def sides(dtype: str, n: int) -> list[object]:
 
 def shared(bits: int, columns: int) -> list[object]:
     """Return a row: microseconds of a transform on one thread, on two, and their ratio."""
-    # Zeros: a transform in place, again and again, would overflow with anything else.
-    batch = aligned_zeros((1 << bits, columns), np.float32)
+    numbers, transform = columns << bits, ways_of(bits, columns)["transform"]
     with mock.patch.object(hadamard, "SHARED", 0):
-        seconds = interleaved(
-            {
-                "one": lambda: fwht(batch, n_threads=1, overwrite=True),
-                "two": lambda: fwht(batch, n_threads=2, overwrite=True),
-            },
-            repeats=10,
-            calls=10,
-        )
-    gain = seconds["one"] / seconds["two"]
-    cells = [1e6 * seconds["one"], 1e6 * seconds["two"], f"{gain:.2f}×"]
-    return [f"2^{bits} × {columns}", batch.size >> 10, *cells]
+        one, two = gains({"transform": transform}, numbers)["transform"]
+    cells = [one * numbers / 1e3, two * numbers / 1e3, f"{one / two:.2f}×"]
+    return [f"2^{bits} × {columns}", numbers >> 10, *cells]
 
 
 def main() -> Report:

@@ -128,6 +128,8 @@ class Report:
     targets: list[Target] = field(default_factory=list)
     data: dict[str, Any] = field(default_factory=dict)
     """What plots need beyond the tables."""
+    arguments: list[str] = field(default_factory=list)
+    """With which the benchmark was run."""
 
     def table(self, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Print a table."""
@@ -145,7 +147,12 @@ class Report:
     def as_json(self) -> dict[str, Any]:
         """Return what JSON can hold."""
         targets = [asdict(target) | {"met": bool(target.met)} for target in self.targets]
-        return {"tables": self.tables, "targets": targets, "data": self.data}
+        return {
+            "arguments": self.arguments,
+            "tables": self.tables,
+            "targets": targets,
+            "data": self.data,
+        }
 
 
 def standalone(main: Callable[[], Any]) -> None:

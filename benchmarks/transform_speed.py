@@ -3,16 +3,15 @@
 One column of 2^16 and of 2^20 numbers, float32, one thread; then batches of such columns, on one
 thread and on two. The gain of a second thread is promised for a batch that the outermost cache
 holds. Larger ones are read from memory and written to it twice; each batch is also negated in
-place, which is nothing but such traffic: what two threads gain there is what the machine allows.
-The faster one thread is, the less there is to gain, so the time on two threads is held to a
-promise of its own, for every batch. ::
+place, which is nothing but such traffic, once. The faster one thread is, the less there is to
+gain, so the time on two threads is held to a promise of its own, for every batch. ::
 
     python -m benchmarks.transform_speed
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
@@ -29,6 +28,8 @@ NUMBERS = 1 << 28
 """That a turn transforms, in as many calls as it takes."""
 ONE_THREAD, GAIN = 1.2, 1.7
 """Nanoseconds an element that one thread may take, and what a second one should gain."""
+
+Way = Callable[[int], object]
 
 
 def column(bits: int) -> dict[str, float]:
@@ -48,23 +49,27 @@ def column(bits: int) -> dict[str, float]:
 
 def negate(batch: np.ndarray, n_threads: int) -> None:
     """Negate the batch in place: every number read and written once."""
-    with Crew(n_threads) as crew:
+    with Crew(n_threads, blas=False) as crew:
         crew.each(
             lambda rows: np.negative(batch[rows], out=batch[rows]),
             grid(len(batch), len(batch) // 8),
         )
 
 
-def gains(bits: int, columns: int) -> dict[str, tuple[float, float]]:
-    """Return nanoseconds an element of a batch, on one thread and on two, for each way."""
+def ways_of(bits: int, columns: int) -> dict[str, Way]:
+    """Return what is done to a batch, by a number of threads."""
     batch = aligned_zeros((1 << bits, columns), np.float32)
-    ways: dict[str, Callable[[int], object]] = {
+    return {
         "transform": lambda threads: fwht(batch, n_threads=threads, overwrite=True),
         "negation": lambda threads: negate(batch, threads),
     }
+
+
+def gains(ways: Mapping[str, Way], numbers: int) -> dict[str, tuple[float, float]]:
+    """Return nanoseconds a number of a batch, on one thread and on two, for each way."""
     tasks = {(name, k): partial(way, k) for name, way in ways.items() for k in (1, 2)}
-    seconds = interleaved(tasks, repeats=10, calls=NUMBERS // batch.size)
-    each = {task: 1e9 * value / batch.size for task, value in seconds.items()}
+    seconds = interleaved(tasks, repeats=10, calls=NUMBERS // numbers)
+    each = {task: 1e9 * value / numbers for task, value in seconds.items()}
     return {name: (each[name, 1], each[name, 2]) for name in ways}
 
 
@@ -82,7 +87,7 @@ def main() -> Report:
         ]
     rows, slowest = [], 0.0
     for bits, width in BATCHES:
-        found = gains(bits, width)
+        found = gains(ways_of(bits, width), width << bits)
         rows.append([f"2^{bits} × {width}", f"{(4 * width << bits) >> 20} MB"])
         for one, two in found.values():
             rows[-1] += [one, two, one / two]

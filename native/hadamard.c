@@ -23,7 +23,7 @@
  * transformed by itself, then shares of what combines the eighths. */
 #define EIGHTHS 8
 #define SHARES 64
-#define LINE (64 / sizeof(real)) /* no two threads write to one */
+#define LINE (64 / sizeof(real)) /* of the cache: two threads seldom write to the same one */
 
 /* One vector of 2^bits blocks, `step` numbers apart. */
 INLINE void combine(real *at, size_t step, const int bits, size_t count) {

@@ -236,7 +236,7 @@ static PyObject *apply_map(PyObject *module, PyObject *arguments) {
 PyDoc_STRVAR(transform_doc,
              "transform(matrix, progress=None, /)\n--\n\n"
              "Walsh-Hadamard transform of the columns of a matrix, in place. Threads that call it "
-             "with the same progress, an array of two 32-bit zeros, share the work.");
+             "with the same progress, two 32-bit zeros made for this call alone, share the work.");
 
 static PyObject *transform(PyObject *module, PyObject *arguments) {
     (void)module;

@@ -48,7 +48,8 @@ struct sparse {
     const void *values;
 };
 
-/* What threads that share one piece of work have begun and done of it; zeros at first. */
+/* What threads that share one piece of work have begun and done of it. NOTE: zeros at first, and for
+ * one piece of work only: with anything else a call may wait forever, or do nothing. */
 struct progress {
     unsigned begun, done;
 };

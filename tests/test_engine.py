@@ -81,7 +81,7 @@ def test_a_tile_that_fails_holds_up_nobody():
         symmetric_pass(tile, side, crew=crew)
 
 
-@pytest.mark.parametrize("n", [1, 63, 64, 65, 4095, 4096, 8191, 16384, 100_000])
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 896, 897, 1792, 1793, 4480, 4481, 100_000])
 def test_the_grid_covers_all_rows_and_depends_on_n_alone(n):
     blocks = grid(n)
     assert blocks[0].start == 0

@@ -332,6 +332,10 @@ def test_a_large_transform_agrees_with_numpy_and_has_the_same_bits_on_any_thread
     X = np.random.default_rng(0).normal(size=shape).astype(np.float32)
     for n_threads in (2, 3, 20):
         np.testing.assert_array_equal(fwht(X, n_threads=n_threads), fwht(X))
+    off_a_line = np.empty(X.size + 1, X.dtype)[1:].reshape(shape)
+    off_a_line[:] = X
+    assert fwht(off_a_line, n_threads=3, overwrite=True) is off_a_line
+    np.testing.assert_array_equal(off_a_line, fwht(X))
 
 
 def test_arrays_that_do_not_fit_each_other_are_refused():

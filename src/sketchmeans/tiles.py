@@ -21,9 +21,10 @@ from sketchmeans.kernels import FloatArray, Kernel, Statistic
 from sketchmeans.points import Points
 
 WIDE = {4: 2048, 8: 4096}
-"""Features from which BLAS gives dot products faster than packed panels, by bytes a number.
+"""Features from which BLAS gives the dot products, by bytes a number.
 
-Measured with ``python -m benchmarks.native_switches``.
+It is about as fast as packed panels there (``python -m benchmarks.native_switches``), and needs no
+packed copy of the data.
 """
 
 DIAGONAL_ROWS = 320

@@ -19,7 +19,10 @@ _COLUMNS = 64
 """Columns transformed at a time: at N = 2^16 in float64 a block is 32 MB."""
 
 SHARED = 1 << 20
-"""Numbers from which threads share a native transform: to wake one takes the time of half."""
+"""Numbers from which threads share a native transform.
+
+To wake a thread takes as long as a third of them (``python -m benchmarks.native_switches``).
+"""
 
 
 def hadamard_matrix(bits: int) -> FloatArray:
@@ -59,7 +62,7 @@ def fwht(columns: FloatArray, *, n_threads: int = 1, overwrite: bool = False) ->
     columns : array of shape (N, m), float32 or float64
         N must be a power of two; m is free.
     n_threads : int
-        Threads that share the columns.
+        Threads that share the work; the native engine needs one alone for small arrays.
     overwrite : bool
         Allow the native engine to transform ``columns`` in place.
     """

@@ -13,22 +13,18 @@ def tile_rows(n: int) -> int:
 
     Large tiles are faster on any number of threads: a tile is a dozen NumPy calls, and below 256
     rows they are so short that threads spend their time handing each other the interpreter's lock
-    (``python -m benchmarks.tile_parts``). Small ones give many threads something to do; below
-    16,384 samples the sides are a compromise, with 8 to 64 row blocks. 640 is a multiple of 64, so
-    that the thin products go in slabs, and no power of two, whose rows fight for the same cache
-    lines.
+    (``python -m benchmarks.tile_parts``). But there must be enough for many threads: eight row
+    blocks, at least. 640 is a multiple of 64, so that the thin products go in slabs, and no power
+    of two, whose rows fight for the same cache lines.
     """
-    for side, least in ((640, 16_384), (256, 4096), (128, 1024)):
-        if n >= least:
-            return side
-    return 64
+    return next((side for side in (640, 256, 128) if n > 7 * side), 64)
 
 
 def native_tile_rows(n: int) -> int:
     """Return the side of a native tile for n samples: a function of n alone, as ``tile_rows``.
 
     A native tile is one short call, so the schedule's share of its time is larger than with NumPy
-    tiles, and sides are larger too: with 64 or 128 rows two threads are slower than one
+    tiles, and sides are larger too: with 64 rows two threads are slower than one
     (``python -m benchmarks.native_switches``).
     """
     for side, least in ((1280, 40_960), (960, 15_360), (640, 5120), (320, 1024)):

@@ -144,14 +144,10 @@ class Crew:
             for other in self._others:
                 other.shutdown()
         self._others = []
-        self._release()
+        _BLAS.release(self)
 
     def __del__(self) -> None:
-        self._release()  # Ctrl-C may have struck before the body of ``with``, or after it
-
-    def _release(self) -> None:
-        if self._blas:
-            _BLAS.release(self)
+        _BLAS.release(self)  # Ctrl-C may have struck before the body of ``with``, or after it
 
     def each(
         self,
