@@ -22,14 +22,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
-from threadpoolctl import ThreadpoolController
 
 from benchmarks.data import median_rbf, noisy_blobs, words
 from benchmarks.processes import Failed, measured
 from benchmarks.rivals import CHUNKS, best_of, in_blocks, installed, keops, scikit_learn
 from benchmarks.timing import SEED, Report, Target, Task, interleaved, need_native, on, standalone
 from sketchmeans.bandwidth import resolve_gamma
-from sketchmeans.engine import grid
+from sketchmeans.engine import grid, thread_controller
 from sketchmeans.kernels import Kernel, Laplacian
 from sketchmeans.operators import DataOperator
 from sketchmeans.sketches import HadamardSketch
@@ -86,10 +85,8 @@ def parts_of_the_roofline() -> dict[str, Task]:
     argument = random.uniform(-3, 0, ENTRIES).astype(np.float32)
     out = np.empty_like(argument)
 
-    blas = ThreadpoolController().select(user_api="blas")
-
     def sgemm() -> None:
-        with blas.limit(limits=os.cpu_count()):
+        with thread_controller().limit(limits=os.cpu_count(), user_api="blas"):
             A @ B
 
     def exponentials() -> None:

@@ -73,7 +73,7 @@ def page(record: dict[str, Any]) -> Iterator[str]:
     )
     for name, part in record["benchmarks"].items():
         yield f"## {name}"
-        yield "`" + " ".join([f"python -m benchmarks.{name}", *part.get("arguments", [])]) + "`"
+        yield "`" + " ".join([f"python -m benchmarks.{name}", *part["arguments"]]) + "`"
         for shown in part["tables"]:
             yield table(shown["header"], shown["rows"])
         lines = [str(target) for target in targets_in({"benchmarks": {name: part}}).values()]

@@ -41,7 +41,7 @@ def test_a_target_says_whether_it_was_met():
 
 @pytest.fixture
 def run(capsys):
-    passes, whole = Report(), Report()
+    passes, whole = Report(), Report(arguments=["--full"])
     rows = [["RBF, float32", "native", 0.1, 1.0], ["RBF, float32", "KeOps", 3.6, 36.0]]
     passes.table(["pass", "by", "seconds", "over native's"], rows)
     passes.conclude([ratio(1.5)])
@@ -63,6 +63,7 @@ def test_a_record_is_kept_as_json_as_a_page_and_as_plots(run, tmp_path):
     assert kept == json.loads(json.dumps(run))
     assert {"numpy", "scikit-learn", "sketchmeans"} <= kept["environment"]["versions"].keys()
     page = (tmp_path / "results.md").read_text()
+    assert "`python -m benchmarks.end_to_end --full`" in page
     assert "| RBF, float32 | KeOps | 3.6 | 36 |" in page
     assert "- speed: 1.5 × (target ≥ 2 ×): MISSED" in page
     for name in ("passes", "growth"):
