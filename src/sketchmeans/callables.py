@@ -11,8 +11,8 @@ from scipy import sparse
 from sketchmeans.cross import CrossKernel
 from sketchmeans.engine import Pass
 from sketchmeans.kernels import FloatArray
-from sketchmeans.operators import KernelOperator, rows_of
-from sketchmeans.points import row_blocks
+from sketchmeans.operators import KernelOperator
+from sketchmeans.points import row_blocks, rows_of
 
 KernelFunction = Callable[..., Any]
 
@@ -57,6 +57,9 @@ class CallableOperator(KernelOperator):
         """Return what the function's own dtype can resolve: its entries are the truth."""
         del right, result, seed
         return 4 * self.resolution, 0
+
+    def _unit(self, fine: bool) -> float:
+        return max(super()._unit(fine), 4 * self.resolution)
 
     def evaluate(self, A: Any, B: Any) -> FloatArray:
         """Call the function and check what it returns."""

@@ -1,28 +1,26 @@
-"""How far a clustering can be from the best: one function a theorem, and one result.
+"""How far a clustering can be from the best: the certificate, and how it is made.
 
-With P = CᵀC for an indicator matrix C, the objective is L(C) = tr K − ⟨K, P⟩. Let u be the unit
-vector of ones (of the roots of the weights), J = I − uuᵀ, and K̂ ≼ K an approximation with error
-E = K − K̂ ≽ 0. P is a projection that holds u; P − uuᵀ is one of rank at most K − 1. Everything
-below follows from that; docs/certificate.md has the proofs.
+The theorems are in ``bounds``, what they need to know of the kernel in ``moments``. A certificate
+is held against itself when it is made: bounds that contradict each other are not shown.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 from scipy.stats import chi2
 
-from sketchmeans.engine import Crew, Pass
+from sketchmeans.bounds import bracket, gap_bound, optimum_lower_bound
+from sketchmeans.engine import Crew
 from sketchmeans.kernels import FloatArray
 from sketchmeans.lloyd import memberships
 from sketchmeans.lowrank.blocks import gram
 from sketchmeans.lowrank.result import LowRank
+from sketchmeans.moments import Moments, moments, unit_vector
 from sketchmeans.operators import KernelOperator
-from sketchmeans.points import row_blocks
-from sketchmeans.spectrum_bounds import leading_sum_bound
 
 PROBES = 10
 """Gaussian columns that a pass carries for the probabilistic bound."""
@@ -94,109 +92,6 @@ class Certificate:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True)
-class Moments:
-    """What the bounds need to know of K and K̂, with the safety that rounding asks for."""
-
-    count: int
-    """n − 1, the eigenvalues of JKJ."""
-    trace: float
-    """tr JKJ from below; 0 where K u is not known."""
-    squares: float
-    """‖JKJ‖_F² from above; infinite where it is not known."""
-    theta: FloatArray
-    """Eigenvalues of JK̂J from below, falling: lower bounds on those of JKJ."""
-    residual: float
-    """tr(JEJ) from above."""
-    slack: float
-    """2·s·η·λ₁, the most that rounding takes from tr(K − K̂)."""
-
-
-def moments(low_rank: LowRank, root_weights: FloatArray | None = None) -> Moments:
-    """Collect the moments of the centred kernel from one pass: K u, ‖K‖_F² and the factor."""
-    F, eta = low_rank.factor, low_rank.eta
-    n, s = F.shape
-    u = np.ones(n) if root_weights is None else root_weights
-    length = np.linalg.norm(u)
-    u = u / length
-    largest = float(low_rank.eigenvalues[0]) if s else 0.0
-    slack = 2 * max(s, 1) * eta * largest
-    with Crew(1):
-        along = gram(F, u[:, None])[:, 0]
-        theta = np.linalg.eigvalsh(np.diag(low_rank.eigenvalues) - np.outer(along, along))[::-1]
-    safe = np.maximum(theta - 16 * eta * largest, 0.0)
-    if low_rank.row_sums is None or low_rank.sum_of_squares is None:
-        residual = low_rank.trace - float(low_rank.eigenvalues.sum())
-        return Moments(n - 1, 0.0, np.inf, safe, max(residual, 0.0) + slack, slack)
-    Ku = low_rank.row_sums / length
-    uKu = float(u @ Ku)
-    trace = low_rank.trace - uKu
-    squares = low_rank.sum_of_squares * (1 + 8 * eta) - 2 * float(Ku @ Ku) + uKu**2
-    residual = max(trace - float(theta.sum()), 0.0) + slack
-    return Moments(n - 1, trace, max(squares, 0.0), safe, residual, slack)
-
-
-def approximate_objective(F: FloatArray, labels: FloatArray, weights: FloatArray | None) -> float:
-    """L̂(C) = tr K̂ − ⟨K̂, CᵀC⟩ for K̂ = FFᵀ, in the coordinates of D^½ K D^½."""
-    n_clusters = int(labels.max(initial=0)) + 1
-    heavy = np.ones(len(F)) if weights is None else weights
-    sizes = np.bincount(labels, heavy, n_clusters)
-    sums = np.zeros((n_clusters, F.shape[1]))
-    total = 0.0
-    for rows in row_blocks(len(F)):
-        member = memberships(labels[rows], np.sqrt(heavy[rows]), n_clusters)
-        sums += member.T @ F[rows]
-        total += float(np.square(F[rows]).sum())
-    with np.errstate(divide="ignore", invalid="ignore"):
-        within = np.where(sizes > 0, np.square(sums).sum(axis=1) / sizes, 0.0)
-    return total - float(within.sum())
-
-
-def bracket(
-    low_rank: LowRank, labels: FloatArray, weights: FloatArray | None, known: Moments
-) -> tuple[float, float]:
-    """L̂ ≤ L(labels) ≤ L̂ + tr(JEJ), for labels of any origin (the bracket theorem)."""
-    value = approximate_objective(low_rank.factor, labels, weights)
-    return max(value - known.slack, 0.0), value + known.residual
-
-
-def optimum_lower_bound(known: Moments, n_clusters: int) -> float:
-    """L(C*) ≥ tr JKJ − S_max (the moment theorem); without moments, Σ_{i ≥ K} λ_i(JK̂J)."""
-    k = n_clusters - 1
-    trace_form = float(known.theta[k:].sum())
-    if not np.isfinite(known.squares):
-        return trace_form
-    most = leading_sum_bound(known.theta, k, known.trace, known.squares, known.count)
-    return max(known.trace - most - known.slack, trace_form, 0.0)
-
-
-def gap_bound(low_rank: LowRank, known: Moments, n_clusters: int) -> float:
-    """L(Ĉ) − L(C*) ≤ Σ_{i < K} λ_i(JE_rJ), for Ĉ optimal on the embedding (sharpened theorem).
-
-    The sum is at most tr(JE_rJ), and at most what the moments of JE_rJ allow. For the early form,
-    whose error is not positive semidefinite, the difference to the late one is added.
-    """
-    k = n_clusters - 1
-    if low_rank.early is not None:
-        return known.residual + _signed_leading(low_rank.factor, low_rank.early, k)
-    dropped = float(low_rank.eigenvalues[low_rank.rank :].sum())
-    trace = known.residual + dropped
-    if not np.isfinite(known.squares):
-        return trace
-    kept = np.square(known.theta[: low_rank.rank]).sum()
-    squares = max(known.squares - float(kept), 0.0)
-    return min(trace, leading_sum_bound(np.zeros(0), k, trace, squares, known.count))
-
-
-def _signed_leading(F: FloatArray, Y: FloatArray, k: int) -> float:
-    """Σ of the k largest positive and k largest negative eigenvalues of FFᵀ − YYᵀ, absolute."""
-    both = np.concatenate([F, Y], axis=1)
-    signs = np.repeat([1.0, -1.0], [F.shape[1], Y.shape[1]])
-    R = linalg.qr(both, mode="r", check_finite=False)[0][: both.shape[1]]
-    values = np.linalg.eigvalsh((R * signs) @ R.T)
-    return float(np.maximum(values[::-1][:k], 0).sum() + np.maximum(-values[:k], 0).sum())
-
-
 def certify(
     operator: KernelOperator | None,
     labels: Any,
@@ -206,6 +101,7 @@ def certify(
     exact: bool = False,
     failure_probability: float | None = None,
     objective_at_most: float = np.inf,
+    embedding_dtype: Any = np.float64,
     seed: int = 0,
     n_threads: int = 1,
 ) -> Certificate:
@@ -229,109 +125,93 @@ def certify(
         Compute the bounds that hold except with this probability: one pass, the same one.
     objective_at_most : float
         An upper bound on the objective that is known otherwise, as after refinement.
+    embedding_dtype : dtype
+        In which the embedding was stored that was clustered, for ``gap_bound``.
     seed, n_threads
         Of the pass.
     """
+    labels = np.asarray(labels)
+    n_clusters = _check(labels, len(approximation.factor), n_clusters, failure_probability)
+    objective, size = None, 0.0
     with Crew(1):
-        return _certify(
-            operator,
-            np.asarray(labels),
-            approximation,
-            n_clusters,
-            exact,
-            failure_probability,
-            objective_at_most,
-            seed,
-            n_threads,
+        if exact or failure_probability is not None:
+            probes = 0 if failure_probability is None else PROBES
+            objective, size, approximation = _later_pass(
+                operator, labels, approximation, probes, seed, n_threads
+            )
+        is_psd = None if operator is None else operator.is_psd
+        plain = Certificate(
+            n_clusters=n_clusters,
+            trace_kernel=approximation.trace,
+            trace_error=approximation.trace_error,
+            objective=objective if exact else None,
+            failure_probability=failure_probability,
+            assumes_psd=is_psd is None,
+            reason=_no_bound(approximation, is_psd),
         )
+        if plain.reason is not None:
+            return replace(plain, assumes_psd=False, failure_probability=None)
+        root = None if operator is None else operator.root_weights
+        known = moments(approximation, root)
+        lower, upper = bracket(
+            approximation.factor, labels, None if root is None else root**2, known
+        )
+        upper = min(upper, objective_at_most)
+        if objective is not None:
+            lower, upper = max(lower, objective - known.error), min(upper, objective + known.error)
+        best = optimum_lower_bound(known, n_clusters)
+        gap = probable_gap = probable_best = None
+        if approximation.rank:
+            u = unit_vector(len(labels), root)
+            gap = gap_bound(approximation, known, n_clusters, embedding_dtype, u)
+        if failure_probability is not None:
+            norm = size / np.sqrt(chi2.ppf(failure_probability, PROBES)) + known.slack
+            probable_best = max(best, _probable_best(known, n_clusters, norm))
+            if gap is not None:
+                probable_gap = min(gap, _probable_gap(approximation, known, n_clusters, norm))
+    contradiction = _contradiction(lower, upper, best, approximation, known)
+    if contradiction is not None:
+        return replace(plain, assumes_psd=False, failure_probability=None, reason=contradiction)
+    relative = upper / best - 1 if best > 0 else np.inf
+    return replace(
+        plain,
+        gap_bound=gap,
+        objective_lower=max(lower, best),  # no labels are better than the best
+        objective_upper=upper,
+        optimum_lower=best,
+        relative_gap=relative if np.isfinite(relative) else None,
+        gap_bound_probabilistic=probable_gap,
+        optimum_lower_probabilistic=probable_best,
+        reason=_weakness(known) if relative > USELESS else None,
+    )
 
 
-def _certify(
-    operator: KernelOperator | None,
-    labels: FloatArray,
-    approximation: LowRank,
-    n_clusters: int | None,
-    exact: bool,
-    failure_probability: float | None,
-    objective_at_most: float,
-    seed: int,
-    n_threads: int,
-) -> Certificate:
-    """Do what ``certify`` says, with BLAS held to one thread."""
-    n = len(approximation.factor)
+def _check(
+    labels: FloatArray, n: int, n_clusters: int | None, failure_probability: float | None
+) -> int:
+    """Refuse what cannot be certified; return the number of clusters of the best clustering."""
     if labels.shape != (n,) or labels.dtype.kind not in "iu" or (n and labels.min() < 0):
         raise ValueError(
             f"labels must be {n} whole numbers from 0, one a sample; got shape {labels.shape} "
             f"and dtype {labels.dtype}."
         )
-    n_clusters = len(np.unique(labels)) if n_clusters is None else n_clusters
-    common: dict[str, Any] = {
-        "n_clusters": n_clusters,
-        "trace_kernel": approximation.trace,
-        "trace_error": approximation.trace_error,
-    }
-    is_psd = None if operator is None else operator.is_psd
-    reason = _no_bound(approximation, is_psd)
-    if reason is not None:
-        objective = None
-        if exact:
-            _needs_operator(operator)
-            objective, _, _ = _later_pass(operator, labels, approximation, 0, seed, n_threads)
-        return Certificate(**common, objective=objective, reason=reason)
-    root = None if operator is None else operator.root_weights
-    weights = None if root is None else root**2
-    objective = size = None
-    if exact or failure_probability is not None:
-        _needs_operator(operator)
-        probes = PROBES if failure_probability is not None else 0
-        objective, size, result = _later_pass(
-            operator, labels, approximation, probes, seed, n_threads
+    if failure_probability is not None and not 0 < failure_probability < 1:
+        raise ValueError(
+            f"failure_probability={failure_probability!r} is no probability: give a number between "
+            "0 and 1, such as 1e-3, or None for deterministic bounds alone."
         )
-        # That pass has met all of K: landmark methods get their moments here.
-        approximation = replace(
-            approximation, row_sums=result.row_sums, sum_of_squares=result.sum_of_squares
+    used = len(np.unique(labels))
+    if n_clusters is None:
+        return used
+    if not isinstance(n_clusters, Integral) or isinstance(n_clusters, bool):
+        raise TypeError(f"n_clusters={n_clusters!r} must be a whole number or None.")
+    if n_clusters < used:
+        raise ValueError(
+            f"n_clusters={n_clusters} is less than the {used} clusters of the labels: they would "
+            "be compared with a best clustering that may have fewer clusters than they have. "
+            "Leave n_clusters out, or merge clusters first."
         )
-    known = moments(approximation, root)
-    lower, upper = bracket(approximation, labels, weights, known)
-    upper = min(upper, objective_at_most)
-    if objective is not None:
-        slack = 4 * approximation.eta * approximation.trace
-        lower, upper = max(objective - slack, 0.0), min(objective + slack, upper)
-    best = optimum_lower_bound(known, n_clusters)
-    if len(np.unique(labels)) <= n_clusters:
-        lower = max(lower, min(best, upper))  # no labels are better than the best
-    gap = gap_bound(approximation, known, n_clusters) if approximation.rank else None
-    probable_gap = probable_best = None
-    if failure_probability is not None and size is not None and gap is not None:
-        epsilon = size / np.sqrt(chi2.ppf(failure_probability, PROBES)) + known.slack
-        probable_gap, probable_best = _probable(
-            approximation, known, n_clusters, epsilon, gap, best
-        )
-    useful = best > 0 and np.isfinite(upper)
-    relative = upper / best - 1 if useful else None
-    why = None
-    if relative is None or relative > USELESS:
-        why = (
-            "The spectrum of this kernel falls too fast, or the sketch is too narrow, for a bound "
-            "from its eigenvalues."
-            if np.isfinite(known.squares)
-            else "This method meets only some columns of the kernel; certify with exact=True makes "
-            "a pass over all of it."
-        )
-    return Certificate(
-        **common,
-        gap_bound=gap,
-        objective_lower=lower,
-        objective_upper=upper,
-        objective=objective if exact else None,
-        optimum_lower=best,
-        relative_gap=relative,
-        gap_bound_probabilistic=probable_gap,
-        optimum_lower_probabilistic=probable_best,
-        failure_probability=failure_probability,
-        assumes_psd=is_psd is None,
-        reason=why,
-    )
+    return int(n_clusters)
 
 
 def _no_bound(approximation: LowRank, is_psd: bool | None) -> str | None:
@@ -345,23 +225,63 @@ def _no_bound(approximation: LowRank, is_psd: bool | None) -> str | None:
     return None
 
 
-def _needs_operator(operator: KernelOperator | None) -> None:
-    if operator is None:
-        raise ValueError(
-            "the exact objective and the probabilistic bound need a pass over the kernel, and a "
-            "stream's kernel is gone. Leave exact and failure_probability at their defaults."
+def _contradiction(
+    lower: float, upper: float, best: float, approximation: LowRank, known: Moments
+) -> str | None:
+    """Say which bounds contradict each other; None if none do.
+
+    Each has its room for rounding, so that a positive semidefinite kernel gives no contradiction.
+    """
+    held = float(approximation.eigenvalues.sum())
+    for low, high, what in (
+        (0.0, upper, "the objective of the labels is at most {high:.6g}, and none is below 0"),
+        (lower, upper, "the objective of the labels is at least {low:.6g} and at most {high:.6g}"),
+        (best, upper, "labels of at most {high:.6g} were found, where {low:.6g} is the least"),
+        (
+            held - known.slack - known.error,
+            approximation.trace,
+            "an approximation from below has trace {low:.6g}, the kernel {high:.6g}",
+        ),
+    ):
+        if not low <= high:
+            found = what.format(low=low, high=high)
+            return (
+                f"The bounds contradict each other: {found}. So this kernel is not positive "
+                "semidefinite, which they need, or its entries are not known well enough."
+            )
+    return None
+
+
+def _weakness(known: Moments) -> str:
+    """Say why there is no useful bound."""
+    if np.isfinite(known.squares):
+        return (
+            "The spectrum of this kernel falls too fast, or the sketch is too narrow, for a bound "
+            "from its eigenvalues."
         )
+    return (
+        "This method meets only some columns of the kernel; certify with exact=True makes "
+        "a pass over all of it."
+    )
 
 
 def _later_pass(
-    operator: Any,
+    operator: KernelOperator | None,
     labels: FloatArray,
     approximation: LowRank,
     probes: int,
     seed: int,
     n_threads: int,
-) -> tuple[float, float, Pass]:
-    """Return the exact objective, ‖EΨ‖₂ for Gaussian Ψ, and the pass that gave them."""
+) -> tuple[float, float, LowRank]:
+    """Return the exact objective, ‖EΨ‖₂ for Gaussian Ψ, and K̂ with the moments of K.
+
+    That pass has met all of K: landmark methods get their moments here.
+    """
+    if operator is None:
+        raise ValueError(
+            "the exact objective and the probabilistic bound need a pass over the kernel, and a "
+            "stream's kernel is gone. Leave exact and failure_probability at their defaults."
+        )
     n_clusters = int(labels.max(initial=0)) + 1
     root = np.ones(len(labels)) if operator.root_weights is None else operator.root_weights
     right = memberships(labels, root, n_clusters)
@@ -370,40 +290,39 @@ def _later_pass(
     sizes = np.square(right).sum(axis=0)
     within = np.einsum("ij,ij->j", right, result.W[:, :n_clusters])
     diagonal = operator.diagonal() if operator.cheap_diagonal else result.diagonal
-    trace = float(diagonal.sum())
     with np.errstate(divide="ignore", invalid="ignore"):
-        objective = trace - float(np.where(sizes > 0, within / sizes, 0.0).sum())
+        objective = float(diagonal.sum() - np.where(sizes > 0, within / sizes, 0.0).sum())
+    approximation = replace(
+        approximation,
+        trace=float(diagonal.sum()),
+        row_sums=result.row_sums,
+        sum_of_squares=result.sum_of_squares,
+        rounding=max(approximation.rounding, operator.rounding(seed)[0]),
+    )
     if not probes:
-        return objective, 0.0, result
-    with Crew(1):
-        Z = result.W[:, n_clusters:] - approximation.factor @ gram(approximation.factor, Psi)
-        size = float(np.linalg.norm(Z, 2))
-        size += approximation.eta * float(np.linalg.norm(result.W[:, n_clusters:]))
-    return objective, size, result
+        return objective, 0.0, approximation
+    Z = result.W[:, n_clusters:] - approximation.factor @ gram(approximation.factor, Psi)
+    size = float(np.linalg.norm(Z, 2))
+    size += approximation.eta * float(np.linalg.norm(result.W[:, n_clusters:]))
+    size += approximation.rounding * approximation.trace * float(np.sqrt(probes))
+    return objective, size, approximation
 
 
-def _probable(
-    approximation: LowRank,
-    known: Moments,
-    n_clusters: int,
-    epsilon: float,
-    gap: float,
-    best: float,
-) -> tuple[float, float]:
-    """Bounds from ‖E‖₂ ≤ ε, which holds with the stated probability.
+def _probable_best(known: Moments, n_clusters: int, norm: float) -> float:
+    """Bound L(C*) from below by ‖E‖₂ ≤ norm, which holds with the stated probability.
 
     For one Gaussian column ψ, |u₁ᵀψ|·‖E‖₂ ≤ ‖Eψ‖; for b of them ‖EΨ‖₂ ≥ ‖E‖₂·‖g‖ with ‖g‖² a
     chi-squared number of b degrees of freedom. Weyl's inequality does the rest.
     """
     k = n_clusters - 1
-    theta = np.zeros(max(k, len(known.theta)))
-    theta[: len(known.theta)] = known.theta
-    slack = 16 * approximation.eta * float(approximation.eigenvalues[:1].sum())
-    leading = float(theta[:k].sum()) + k * (epsilon + slack)
-    probable_best = max(best, known.trace - leading - known.slack)
+    leading = float(np.maximum(known.eigenvalues[:k], 0.0).sum()) + k * norm
+    return known.trace_lower - leading - known.error
+
+
+def _probable_gap(approximation: LowRank, known: Moments, n_clusters: int, norm: float) -> float:
+    """Bound the gap for an optimal clustering of the embedding by ‖E‖₂ ≤ norm."""
     if approximation.early is not None:
-        return gap, probable_best
-    dropped = np.zeros(k)
-    rest = approximation.eigenvalues[approximation.rank :][:k]
-    dropped[: len(rest)] = rest
-    return min(gap, float((dropped + epsilon).sum())), probable_best
+        return np.inf
+    k, r = n_clusters - 1, approximation.rank
+    cut = np.linalg.eigvalsh(known.centred[r:, r:])[::-1][:k]
+    return float(np.maximum(cut, 0.0).sum()) + k * norm + known.slack

@@ -163,20 +163,24 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
             check_clusters(self.n_clusters, len(embedded.embedding))
             with progress.stage("K-means"):
                 found = self._cluster(embedded)
-            refined = None
+            refined, at_most = None, np.inf
             if self.n_refine:
                 assert embedded.operator is not None
                 work = work_of(embedded.operator, self.n_refine)
                 with progress.stage("refine", work) as tick:
                     refined = self._refine(embedded, found.labels_, tick)
                 embedded.cost.add(refined)
+                rounding, checked = embedded.operator.rounding()
+                embedded.cost.audit_entries += checked
+                at_most = refined.inertia + rounding * refined.reach
             with progress.stage("certify"):
                 certificate = certify(
                     embedded.operator,
                     found.labels_ if refined is None else refined.labels,
                     embedded.low_rank,
                     n_clusters=self.n_clusters,
-                    objective_at_most=np.inf if refined is None else refined.inertia,
+                    objective_at_most=at_most,
+                    embedding_dtype=embedded.embedding.dtype,
                 )
         self._publish(embedded, progress.seconds)
         self.certificate_ = certificate

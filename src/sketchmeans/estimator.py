@@ -23,8 +23,8 @@ from sketchmeans.engine import count_threads
 from sketchmeans.kernel_estimator import KernelEstimator
 from sketchmeans.kernels import FloatArray
 from sketchmeans.lowrank import METHODS, LowRank, Request, approximate, recover
+from sketchmeans.lowrank.core import noise_level
 from sketchmeans.lowrank.methods import dense_bytes
-from sketchmeans.lowrank.one_pass import noise_level
 from sketchmeans.memory import Plan, parse_bytes, plan
 from sketchmeans.operators import (
     KernelOperator,
@@ -244,7 +244,8 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             rank=rank,
             truncation=self.truncation,
             eta=noise_level(stream.dtype, result.audit),
-            trace=float(result.diagonal.sum()),
+            rounding=16 * float(np.finfo(stream.dtype).eps),
+            diagonal=result.diagonal,
             entries=result.entries,
         )
         if is_fraction(self.rank):

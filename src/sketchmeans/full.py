@@ -21,7 +21,8 @@ from sketchmeans.engine import Crew
 from sketchmeans.kernel_estimator import KernelEstimator
 from sketchmeans.kernels import FloatArray
 from sketchmeans.lloyd import Refined, fill_empty, refine
-from sketchmeans.lowrank.one_pass import noise_level, one_pass
+from sketchmeans.lowrank.core import noise_level
+from sketchmeans.lowrank.one_pass import one_pass
 from sketchmeans.lowrank.result import LowRank
 from sketchmeans.memory import human, parse_bytes
 from sketchmeans.operators import THREAD_BYTES, KernelOperator
@@ -172,10 +173,11 @@ verbose
                     best = found
             assert best is not None
             with progress.stage("certify"):
+                rounding, _ = operator.rounding(fine=streamed is not operator)
                 certificate = certify(
                     streamed,
                     best.labels,
-                    _nothing(streamed),
+                    _nothing(streamed, rounding),
                     n_clusters=self.n_clusters,
                     exact=True,
                     n_threads=n_threads,
@@ -269,7 +271,7 @@ def _cached(operator: KernelOperator, n_threads: int) -> PrecomputedOperator:
     return cached
 
 
-def _nothing(operator: KernelOperator) -> LowRank:
+def _nothing(operator: KernelOperator, rounding: float) -> LowRank:
     """Return the approximation K̂ = 0, from which certificates start."""
     n = operator.shape[0]
     return LowRank(
@@ -281,6 +283,7 @@ def _nothing(operator: KernelOperator) -> LowRank:
         row_sums=None,
         sum_of_squares=None,
         eta=noise_level(operator.dtype, 0.0),
+        rounding=rounding,
         passes=0,
         entries=0,
         audit_entries=0,

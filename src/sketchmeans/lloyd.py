@@ -73,6 +73,9 @@ class Refined:
     """Those from which ``labels`` were assigned."""
     inertia: float
     """Weighted sum of squared distances to them: at least the objective of ``labels``."""
+    reach: float
+    """Σ dᵢ(‖Φ(xᵢ)‖ + r)², r the mean length of the members of its centroid: entries known to
+    ε·√(K_ii K_jj) give ``inertia`` to ε times this."""
     objectives: tuple[float, ...]
     """The exact objective of the labels before each iteration; never rises if K ≽ 0."""
     passes: int
@@ -147,10 +150,15 @@ def refine(
         if repair:
             fill_empty(new, nearest * heavy, n_clusters)
         unchanged = np.array_equal(new, labels)
-        labels = new
+        before, labels = labels, new
         if unchanged:
             break
-    return Refined(labels, centroids, inertia, tuple(objectives), index + 1, entries)
+    assert diagonal is not None
+    lengths = np.sqrt(np.maximum(diagonal, 0.0))
+    sums = np.bincount(before, heavy * lengths, n_clusters)
+    means = np.divide(sums, sizes, out=np.zeros_like(sums), where=sizes > 0)
+    reach = float(heavy @ np.square(lengths + means[labels]))
+    return Refined(labels, centroids, inertia, reach, tuple(objectives), index + 1, entries)
 
 
 def fill_empty(labels: FloatArray, distances: FloatArray, n_clusters: int) -> None:

@@ -26,7 +26,8 @@ from sketchmeans.engine import (
 from sketchmeans.engine.native import Argument, Panels, has_map
 from sketchmeans.engine.passes import Progress
 from sketchmeans.kernels import FloatArray, Kernel, Statistic
-from sketchmeans.points import Points, Prepared, csr_rows, data_blocks
+from sketchmeans.points import Points, Prepared, data_blocks, rows_of
+from sketchmeans.rounding import LEAST, SHOWING, entry_rounding, largest_deviation
 from sketchmeans.sketches import Sketch
 from sketchmeans.tiles import (
     CROSS_COLUMNS,
@@ -41,11 +42,11 @@ from sketchmeans.tiles import (
 AUDITED_ROWS = 32
 """Rows of W that are computed again in float64, to measure its relative error η."""
 
+_AUDITED_BLOCKS = 8
+"""Blocks of as many columns, of which entries are computed again to measure their rounding."""
+
 _LARGEST_FOLDED = 1e30
 """A scale is folded into the matrix product of a tile while it leaves ‖x‖² below this."""
-
-_SHOWING = 1e-5
-"""Rounding errors of a kernel's exponent above this are not left to dot products."""
 
 THREAD_BYTES = 6_000_000
 """What BLAS and the allocator keep for a thread, beyond its tile."""
@@ -205,6 +206,21 @@ class KernelOperator(ABC):
         del right, seed
         return result.audit, 0
 
+    def rounding(self, seed: int = 0, *, fine: bool = False) -> tuple[float, int]:
+        """Return ε of the entries (see ``rounding``), and the kernel entries that it took.
+
+        Here the entries are the truth, and what they may be off by is seen where K_ij and K_ji
+        differ. ``fine`` asks for ε of columns and blocks, which are float64 whatever the tiles are.
+        """
+        block = self._square(audited_rows(self.shape[0], seed))
+        diagonal = block.diagonal()
+        asymmetry = largest_deviation(block, block.T, diagonal, diagonal)
+        return max(self._unit(fine), LEAST, 2 * asymmetry), block.size
+
+    def _unit(self, fine: bool) -> float:
+        """Return a few units in the last place of the entries, and of sums of them in a tile."""
+        return 16 * float(np.finfo(np.float64 if fine else self.dtype).eps)
+
     def scratch_bytes(self, width: int, n_threads: int, *, pack: bool) -> int:
         """Return what ``multiply`` allocates beside W and Ω."""
         side = tile_rows(self.shape[0])
@@ -250,7 +266,7 @@ class DataOperator(KernelOperator):
         self.points = self._prepare(X, prepared)
         self._folds = abs(kernel.scale) * max(1.0, self.points.largest_norm) < _LARGEST_FOLDED
         rounding = abs(kernel.scale) * float(np.finfo(self.dtype).eps)
-        self._far_out = _SHOWING / max(rounding, 1e-300)  # a ‖x‖² from which rounding would show
+        self._far_out = SHOWING / max(rounding, 1e-300)  # a ‖x‖² from which rounding would show
 
     @property
     def data(self) -> Any:
@@ -394,6 +410,36 @@ class DataOperator(KernelOperator):
         error = float(np.linalg.norm(result.W[chosen] - truth))
         return (error / size if size > 0 else 0.0), len(chosen) * n
 
+    def rounding(self, seed: int = 0, *, fine: bool = False) -> tuple[float, int]:
+        """Return ε by the formula of the tiles, or twice what a few thousand entries show."""
+        n, points = self.shape[0], self.points
+        chosen = audited_rows(n, seed)
+        new = points.X[chosen]
+        ours = self if not fine else self.landmarks(audited_rows(n, seed + 1))
+        cross = ours.against(new)
+        measured, spent = 0.0, 0
+        diagonal, rows = self.diagonal_of(new), slice(0, len(chosen))
+        starts = np.linspace(0, cross.shape[1] - 1, _AUDITED_BLOCKS).astype(int)
+        for start in np.unique(starts):
+            columns = slice(int(start), min(int(start) + AUDITED_ROWS, cross.shape[1]))
+            out = np.empty((len(chosen), columns.stop - columns.start), cross.dtype)
+            theirs = np.arange(columns.start, columns.stop)
+            with np.errstate(over="ignore", invalid="ignore"):
+                T = cross.tile(rows, columns, out)
+                truth = self.kernel.of(points.exact_block(chosen, ours.points, theirs))
+                other = self.diagonal_of(ours.points.X[theirs])
+                measured = max(measured, largest_deviation(T, truth, diagonal, other))
+            spent += 2 * T.size
+        formula = entry_rounding(
+            self.kernel,
+            ours.dtype,
+            points.n_features,
+            # Landmarks are centred by themselves: twice as far from there, at the most.
+            4 * points.largest_norm if fine else points.largest_norm,
+            _largest_sum(points.X) if points.X.dtype.itemsize > ours.dtype.itemsize else 0.0,
+        )
+        return max(formula, 2 * measured), spent
+
     def against(self, X: Any) -> CrossKernel:
         """Return the kernel between new rows and the samples, sparse or not as those are."""
         if sparse.issparse(X) and not self.points.is_sparse:
@@ -455,9 +501,9 @@ def robust_center(X: FloatArray) -> FloatArray:
     return np.median(X[chosen].astype(np.float64), axis=0)
 
 
-def rows_of(X: Any, rows: slice) -> Any:
-    """Return a block of rows without a copy, dense or sparse as X is."""
-    return csr_rows(X, rows) if sparse.issparse(X) else X[rows]
+def _largest_sum(X: Any) -> float:
+    """Return the largest ‖x‖₁ of the rows."""
+    return max(float(abs(rows_of(X, rows)).sum(axis=1).max()) for rows in data_blocks(X))
 
 
 def width_of(right: Sketch | FloatArray) -> int:

@@ -45,6 +45,11 @@ def csr_rows(X: Any, rows: slice) -> Any:
     return block
 
 
+def rows_of(X: Any, rows: slice) -> Any:
+    """Return a block of rows without a copy, dense or sparse as X is."""
+    return csr_rows(X, rows) if sparse.issparse(X) else X[rows]
+
+
 def dense_rows(X: Any, rows: slice) -> FloatArray:
     """Return a block of rows as a dense array."""
     return csr_rows(X, rows).toarray() if sparse.issparse(X) else X[rows]
@@ -133,19 +138,13 @@ class Points:
 
     def _raw_squared_norms(self) -> FloatArray:
         """‖x‖² of the rows as given, in float64."""
-        if self.is_sparse:
-            return np.asarray(self.X.multiply(self.X).sum(axis=1), dtype=np.float64).ravel()
-        blocks = (self.X[rows].astype(np.float64) for rows in data_blocks(self.X))
-        return np.concatenate([np.vecdot(block, block) for block in blocks])
+        return np.concatenate(
+            [_squares(rows_of(self.X, rows).astype(np.float64)) for rows in data_blocks(self.X)]
+        )
 
     def _squared_norms(self, rows: slice) -> FloatArray:
         """‖x‖² of prepared rows: rounded to the tile's precision first, then summed in float64."""
-        block = self.rows(rows)
-        if self.is_sparse:
-            squares = block.astype(np.float64)
-            return np.asarray(squares.multiply(squares).sum(axis=1)).ravel()
-        block = block.astype(np.float64)
-        return np.vecdot(block, block)
+        return _squares(self.rows(rows).astype(np.float64))
 
     @property
     def norms(self) -> FloatArray:
@@ -154,8 +153,9 @@ class Points:
         return self._norms
 
     def squared_norms(self) -> FloatArray:
-        """‖x‖² of the prepared rows, in float64."""
-        return np.concatenate([self._squared_norms(rows) for rows in data_blocks(self.X)])
+        """‖x‖² of the rows, or of the rows scaled to norm one, as they are before any rounding."""
+        norms = self._raw_squared_norms()
+        return norms if self._scale is None else (norms > 0).astype(np.float64)
 
     def rows(self, rows: slice) -> Any:
         """Return a block of rows: centred, scaled, and in the tile's precision."""
@@ -297,13 +297,18 @@ class Points:
         return distances.astype(self.dtype, copy=False)
 
     def exact_rows(self, indices: FloatArray, columns: slice) -> FloatArray:
-        """Return the statistic of a few rows against a block of rows, in float64, with care.
+        """Return the statistic of a few rows against a block of rows, in float64, with care."""
+        theirs = np.arange(columns.start, columns.stop)
+        return self.exact_block(indices, self, theirs)
 
-        Distances of dense rows come from differences, not from dot products: an oracle for
-        ``block``. Sparse rows stay sparse; theirs is the same formula in float64.
+    def exact_block(self, indices: FloatArray, others: Points, theirs: FloatArray) -> FloatArray:
+        """Return the statistic of a few of our rows with a few of others, in float64, with care.
+
+        An oracle for ``block``: nothing that was prepared for tiles is used. Distances of dense
+        rows come from differences, not from dot products; sparse rows stay sparse, and theirs is
+        the same formula in float64.
         """
-        ours = self._exact(indices)
-        theirs = self._exact(np.arange(columns.start, columns.stop))
+        ours, theirs = self._exact(indices), others._exact(theirs)
         if not self.is_sparse:
             if self.statistic is Statistic.DOT:
                 return ours @ theirs.T
@@ -314,13 +319,21 @@ class Points:
         dots: FloatArray = (ours @ theirs.T).toarray()
         if self.statistic is Statistic.DOT:
             return dots
-        squares = [np.asarray(rows.multiply(rows).sum(axis=1)).ravel() for rows in (ours, theirs)]
-        return np.abs(squares[0][:, None] + squares[1][None, :] - 2 * dots)
+        return np.abs(_squares(ours)[:, None] + _squares(theirs)[None, :] - 2 * dots)
 
     def _exact(self, indices: FloatArray) -> Any:
         block = self.X[indices].astype(np.float64)
         if self._scale is None:
             return block
+        norms = np.sqrt(_squares(block))
+        scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
         if self.is_sparse:
-            return sparse.csr_matrix(sparse.diags_array(self._scale[indices]) @ block)
-        return block * self._scale[indices, None]
+            return sparse.csr_matrix(sparse.diags_array(scale) @ block)
+        return block * scale[:, None]
+
+
+def _squares(block: Any) -> FloatArray:
+    """Return the squared norm of each row of a dense or sparse block, in its precision."""
+    if sparse.issparse(block):
+        return np.asarray(block.multiply(block).sum(axis=1)).ravel()
+    return np.vecdot(block, block)

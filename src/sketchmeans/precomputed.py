@@ -15,9 +15,9 @@ from sketchmeans.operators import (
     THREAD_BYTES,
     KernelOperator,
     audited_rows,
-    rows_of,
     width_of,
 )
+from sketchmeans.points import rows_of
 from sketchmeans.sketches import Sketch, multiply_columns
 
 
@@ -82,6 +82,11 @@ class PrecomputedOperator(KernelOperator):
                 crew=crew,
                 progress=progress,
             )
+
+    def _unit(self, fine: bool) -> float:
+        # K was rounded when it was written: it is positive semidefinite to so many digits.
+        given = 4 * float(np.finfo(self.K.dtype).eps) if self.K.dtype.kind == "f" else 0.0
+        return max(super()._unit(fine), given)
 
     def scratch_bytes(self, width: int, n_threads: int, *, pack: bool) -> int:
         """Return what ``multiply`` allocates beside W and Ω."""

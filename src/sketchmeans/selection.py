@@ -12,11 +12,11 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
-from sketchmeans.certificate import moments
 from sketchmeans.checks import check_count
 from sketchmeans.estimator import Embedded
 from sketchmeans.kernels import FloatArray
 from sketchmeans.lowrank import LowRank
+from sketchmeans.moments import moments
 from sketchmeans.progress import FitProgress
 from sketchmeans.tables import Table
 

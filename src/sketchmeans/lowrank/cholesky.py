@@ -8,31 +8,48 @@ from scipy import linalg
 from sketchmeans.engine import Crew
 from sketchmeans.kernels import FloatArray
 from sketchmeans.lowrank.blocks import orthogonal_columns
-from sketchmeans.lowrank.one_pass import noise_level
+from sketchmeans.lowrank.core import CUT, judge, noise_level
 from sketchmeans.lowrank.result import LowRank, warn_indefinite
 from sketchmeans.operators import KernelOperator
-
-_NOISE = 64 * float(np.finfo(np.float64).eps)
-"""A residual diagonal entry below this part of the largest K_ii is rounding."""
 
 
 class _Factor:
     """F as it grows by columns, with the diagonal of what is left, K − FFᵀ."""
 
-    def __init__(self, operator: KernelOperator, columns: int, n_threads: int) -> None:
+    def __init__(self, operator: KernelOperator, columns: int, seed: int, n_threads: int) -> None:
         self.operator, self.n_threads = operator, n_threads
         self.diagonal = operator.diagonal()
         self.trace = float(self.diagonal.sum())
         self.left = np.maximum(self.diagonal, 0.0)
-        self.floor = _NOISE * float(self.left.max(initial=0.0))
+        self.largest = float(self.left.max(initial=0.0))
+        self.rounding, self.checked = operator.rounding(seed, fine=True)
+        self.eta = noise_level(np.dtype(np.float64), self.rounding)
         self.F = np.zeros((operator.shape[0], columns))
         self.pivots: list[int] = []
-        self.negative = float(-self.diagonal[self.diagonal < 0].sum())
+        self.negative = 0.0
         """What of the diagonal was seen below zero: evidence that K is indefinite."""
+        self._look(self.diagonal)
 
     @property
     def count(self) -> int:
         return len(self.pivots)
+
+    @property
+    def floor(self) -> float:
+        """Below this a remaining diagonal entry is rounding."""
+        return CUT * self.eta * self.largest
+
+    def _look(self, diagonal: FloatArray) -> None:
+        """Judge what is below zero on a diagonal that K ≽ 0 would keep above."""
+        below = np.maximum(-diagonal, 0.0)
+        worst = float(below.max(initial=0.0))
+        eta, indefinite = judge(worst, self.largest, self.eta, self.operator.is_psd)
+        if indefinite:
+            self.negative = max(self.negative, float(below.sum()))
+        elif eta > self.eta:
+            self.eta = eta
+            if self.trace > 0:
+                self.rounding = max(self.rounding, float(below.sum()) / self.trace)
 
     def wants_more(self, tolerance: float) -> bool:
         """Whether columns are missing, trace is left, and K has not shown to be indefinite."""
@@ -54,9 +71,7 @@ class _Factor:
         self.pivots += pivots
         self.left -= np.square(new).sum(axis=1)
         self.left[self.pivots] = 0.0
-        # What is left of a positive semidefinite kernel has a non-negative diagonal.
-        below = self.left[self.left < -1e3 * self.floor]
-        self.negative = max(self.negative, float(-below.sum()))
+        self._look(self.left)
         self.left[self.left < self.floor] = 0.0
 
     def finish(self, rank: int) -> LowRank:
@@ -84,10 +99,11 @@ class _Factor:
             trace=self.trace,
             row_sums=None,
             sum_of_squares=None,
-            eta=noise_level(np.dtype(np.float64), 0.0),
+            eta=self.eta,
+            rounding=self.rounding,
             passes=0,
             entries=n * m + n,
-            audit_entries=0,
+            audit_entries=self.checked,
             pass_seconds=0.0,
             new_points=operator.landmarks(pivots),
             negative_mass=negative_mass,
@@ -107,7 +123,7 @@ def greedy_cholesky(
     Stops when ``columns`` are found or the remaining trace is at most tolerance · tr K. Nothing is
     random. Kernel entries: n a column and the diagonal. Memory: n × columns numbers.
     """
-    factor = _Factor(operator, min(columns, operator.shape[0]), n_threads)
+    factor = _Factor(operator, min(columns, operator.shape[0]), 0, n_threads)
     while factor.wants_more(tolerance):
         factor.add([int(factor.left.argmax())])
     return factor.finish(rank)
@@ -133,7 +149,7 @@ def rp_cholesky(
     entries: n a column and the diagonal, and block² a round. Memory: n × columns numbers.
     """
     random = np.random.default_rng(seed)
-    factor = _Factor(operator, min(columns, operator.shape[0]), n_threads)
+    factor = _Factor(operator, min(columns, operator.shape[0]), seed, n_threads)
     while factor.wants_more(tolerance):
         p = factor.left / factor.left.sum()
         proposed = random.choice(len(p), block, p=p)
@@ -144,17 +160,26 @@ def rp_cholesky(
 
 
 def _accept(factor: _Factor, proposed: FloatArray, random: np.random.Generator) -> list[int]:
-    """Go through the proposals in turn: accept i with probability (left now) / (left before)."""
+    """Go through the proposals in turn: accept i with probability (left now) / (left before).
+
+    What is left now of a proposal comes from its column and not from the running diagonal. Until
+    one is accepted the two are the same number but for rounding, and the one from the column
+    counts: then every round takes a pivot, or finds that what is left of one is rounding.
+    """
     known = factor.F[proposed, : factor.count]
     block = factor.operator.block(proposed) - known @ known.T
     before = factor.left[proposed]
     accepted: list[int] = []
-    for i in range(len(proposed)):
+    for i, sample in enumerate(int(index) for index in proposed):
         now = block[i, i]
-        if now <= factor.floor or int(proposed[i]) in accepted:
+        if sample in accepted:
             continue
-        if random.random() * before[i] < now:
-            accepted.append(int(proposed[i]))
+        if not accepted:
+            before[i] = now
+            if now <= factor.floor:
+                factor.left[sample] = 0.0
+        if now > factor.floor and random.random() * before[i] < now:
+            accepted.append(sample)
             column = block[:, i] / np.sqrt(now)
             block -= np.outer(column, column)
     return accepted

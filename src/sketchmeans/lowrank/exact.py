@@ -6,10 +6,10 @@ import numpy as np
 from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from sketchmeans.engine import Crew
+from sketchmeans.engine import Crew, Pass
 from sketchmeans.features import FeatureMapOperator
 from sketchmeans.kernels import FloatArray
-from sketchmeans.lowrank.one_pass import CUT, noise_level
+from sketchmeans.lowrank.core import CUT, judge, noise_level
 from sketchmeans.lowrank.result import LowRank, warn_indefinite
 from sketchmeans.operators import KernelOperator
 from sketchmeans.points import row_blocks
@@ -29,7 +29,7 @@ def exact(operator: KernelOperator, *, rank: int, seed: int = 0, n_threads: int 
     rank = min(rank, n)
     diagonal = operator.diagonal()
     if isinstance(operator, FeatureMapOperator) and operator.monomials.count < n:
-        return _from_features(operator, rank, diagonal, n_threads)
+        return _from_features(operator, rank, diagonal, seed, n_threads)
     if n <= DENSE_LIMIT or rank > n // 2:
         K = operator.columns(np.arange(n), n_threads=n_threads)
         K = (K + K.T) / 2
@@ -37,6 +37,8 @@ def exact(operator: KernelOperator, *, rank: int, seed: int = 0, n_threads: int 
             values, vectors = linalg.eigh(K, subset_by_index=[n - rank, n - 1])
             smallest = linalg.eigh(K, subset_by_index=[0, 0], eigvals_only=True)[0]
         entries, passes = n * n, 1
+        rounding, checked = operator.rounding(seed, fine=True)
+        eta = noise_level(np.dtype(np.float64), rounding)
         u = np.ones(n) if operator.root_weights is None else operator.root_weights
         row_sums, squares = K @ u, float(np.square(K).sum())
     else:
@@ -49,12 +51,17 @@ def exact(operator: KernelOperator, *, rank: int, seed: int = 0, n_threads: int 
         result = operator.multiply(start[:, None], n_threads=n_threads)
         entries, passes = counter.entries + result.entries, counter.passes + 1
         row_sums, squares = result.row_sums, result.sum_of_squares
-    eta = noise_level(operator.dtype, 0.0)
+        eta, rounding, checked = _measured(operator, start[:, None], result, seed)
     largest = float(np.abs(values).max(initial=0.0))
+    worst = float(max(-smallest, 0.0))
+    known = eta
+    eta, indefinite = judge(worst, largest, known, operator.is_psd)
     negative = 0.0
-    if smallest < -CUT * eta * largest:
-        negative = float(-smallest / (largest - smallest))
+    if indefinite:
+        negative = worst / (largest + worst)
         warn_indefinite(negative, "by its leading eigenvectors")
+    elif eta > known and (trace := float(diagonal.sum())) > 0:
+        rounding = max(rounding, n * worst / trace)  # as ``Core.rounding``
     order = np.argsort(values)[::-1]
     order = order[values[order] > CUT * eta * largest]
     values, vectors = values[order], vectors[:, order]
@@ -67,9 +74,10 @@ def exact(operator: KernelOperator, *, rank: int, seed: int = 0, n_threads: int 
         row_sums=row_sums,
         sum_of_squares=squares,
         eta=eta,
+        rounding=rounding,
         passes=passes,
         entries=entries + n,
-        audit_entries=0,
+        audit_entries=checked,
         pass_seconds=0.0,
         negative_mass=negative,
     )
@@ -93,14 +101,23 @@ def _dual(operator: KernelOperator, A: FloatArray) -> FloatArray:
     return A if operator.root_weights is None else A * operator.root_weights[:, None]
 
 
+def _measured(
+    operator: KernelOperator, right: FloatArray, result: Pass, seed: int
+) -> tuple[float, float, int]:
+    """Return η of a pass and ε of its entries, both measured, and the entries that it took."""
+    error, checked = operator.relative_error(right, result, seed)
+    rounding, more = operator.rounding(seed)
+    return noise_level(operator.dtype, max(error, result.audit)), rounding, checked + more
+
+
 def _from_features(
-    operator: FeatureMapOperator, rank: int, diagonal: FloatArray, n_threads: int
+    operator: FeatureMapOperator, rank: int, diagonal: FloatArray, seed: int, n_threads: int
 ) -> LowRank:
     """Decompose ΦΦᵀ through ΦᵀΦ: linear in n."""
     n = operator.shape[0]
     u = np.ones(n) if operator.root_weights is None else operator.root_weights
     result = operator.multiply(u[:, None], n_threads=n_threads)
-    eta = noise_level(operator.dtype, 0.0)
+    eta, rounding, checked = _measured(operator, u[:, None], result, seed)
     with Crew(1):
         squared = np.zeros((operator.monomials.count,) * 2)
         for rows in row_blocks(n, 1024):
@@ -122,8 +139,9 @@ def _from_features(
         row_sums=result.row_sums,
         sum_of_squares=result.sum_of_squares,
         eta=eta,
+        rounding=rounding,
         passes=1,
         entries=n,
-        audit_entries=0,
+        audit_entries=checked,
         pass_seconds=0.0,
     )

@@ -12,7 +12,8 @@ from sketchmeans.callables import CallableOperator
 from sketchmeans.engine import Crew
 from sketchmeans.kernels import FloatArray
 from sketchmeans.lowrank.blocks import apply_in_place, orthogonal_columns
-from sketchmeans.lowrank.one_pass import CUT, EPS, Core, Truncation, noise_level
+from sketchmeans.lowrank.core import CUT, EPS, Core, noise_level
+from sketchmeans.lowrank.one_pass import Truncation
 from sketchmeans.lowrank.result import LowRank, warn_indefinite
 from sketchmeans.operators import DataOperator, KernelOperator, NewPoints
 
@@ -85,15 +86,18 @@ def nystrom(
         A = C[indices]
         landmarks = operator.landmarks(indices)
         scale = None if operator.root_weights is None else operator.root_weights[indices]
+    rounding, checked = operator.rounding(seed, fine=True)
     return from_landmarks(
         C,
         A,
         landmarks,
         rank=rank,
         truncation=truncation,
-        trace=float(diagonal.sum()),
+        diagonal=diagonal,
+        rounding=rounding,
         scale=scale,
         entries=entries,
+        audit_entries=checked,
         passes=passes,
         is_psd=operator.is_psd,
     )
@@ -106,9 +110,11 @@ def from_landmarks(
     *,
     rank: int,
     truncation: Truncation,
-    trace: float,
+    diagonal: FloatArray,
+    rounding: float,
     scale: FloatArray | None = None,
     entries: int = 0,
+    audit_entries: int = 0,
     passes: int = 0,
     inner_rank: int | None = None,
     seed: int = 0,
@@ -124,27 +130,30 @@ def from_landmarks(
         Kernel of the landmarks.
     landmarks : NewPoints
         The kernel of any points with the landmarks.
+    diagonal : array of shape (n,)
+        K_ii.
+    rounding : float
+        ε of the entries of C and A.
     scale : array of shape (m,), optional
         Roots of the landmarks' weights.
     inner_rank : int, optional
         Decompose A by a randomized method of this rank (Li–Kwok) instead of exactly.
     """
-    eta = noise_level(np.dtype(np.float64), 0.0)
     with Crew(1):
-        core = Core(np.eye(len(A)), A, eta, is_psd)
-        eta = core.eta
-        if core.negative_mass > 0:
-            warn_indefinite(core.negative_mass, "from the positive part of the landmarks' kernel")
+        core = Core(np.eye(len(A)), A, noise_level(np.dtype(np.float64), rounding), is_psd)
+        by_rank = truncation == "early"
         if inner_rank is not None:
             U, values, _ = randomized_svd((A + A.T) / 2, inner_rank, random_state=seed)
-            keep = values > CUT * eta * values.max(initial=0.0)
+            keep = values > CUT * core.eta * values.max(initial=0.0)
             T = U[:, keep] / np.sqrt(values[keep])
-        elif truncation == "early" or core.negative_mass > 0:
-            keep = core.values > max(CUT * eta, len(A) * EPS) * core.size
+        elif not by_rank and core.negative_mass == 0:
+            T = core.late_map(C, diagonal)
+        if core.negative_mass > 0:
+            warn_indefinite(core.negative_mass, "from the positive part of the landmarks' kernel")
+        if inner_rank is None and (by_rank or core.negative_mass > 0):
+            keep = core.values > max(CUT * core.eta, len(A) * EPS) * core.size
             leading = np.flatnonzero(keep)[::-1][:rank]
             T = core.vectors[:, leading] / np.sqrt(core.values[leading])
-        else:
-            T = core.late_map(C)
         apply_in_place(C, T)
         factor = C[:, : T.shape[1]]
         eigenvalues, rotation = orthogonal_columns(factor)
@@ -154,13 +163,14 @@ def from_landmarks(
         eigenvalues=eigenvalues,
         rank=T.shape[1],
         dual=T if scale is None else T * scale[:, None],
-        trace=trace,
+        trace=float(diagonal.sum()),
         row_sums=None,
         sum_of_squares=None,
-        eta=eta,
+        eta=core.eta,
+        rounding=core.rounding(rounding, diagonal),
         passes=passes,
         entries=entries,
-        audit_entries=0,
+        audit_entries=audit_entries,
         pass_seconds=0.0,
         new_points=landmarks,
         negative_mass=core.negative_mass,
@@ -178,15 +188,18 @@ def nystrom_randomized(
     indices = np.sort(np.random.default_rng(seed).choice(operator.shape[0], columns, replace=False))
     C = operator.columns(indices)
     diagonal = operator.diagonal()
+    rounding, checked = operator.rounding(seed, fine=True)
     return from_landmarks(
         C,
         C[indices],
         operator.landmarks(indices),
         rank=rank,
         truncation="early",
-        trace=float(diagonal.sum()),
+        diagonal=diagonal,
+        rounding=rounding,
         scale=None if operator.root_weights is None else operator.root_weights[indices],
         entries=C.size + len(diagonal),
+        audit_entries=checked,
         inner_rank=min(rank + oversampling, columns),
         seed=seed,
     )

@@ -13,6 +13,7 @@ from sketchmeans.engine import Crew, Pass
 from sketchmeans.engine.passes import Progress
 from sketchmeans.kernels import FloatArray
 from sketchmeans.lowrank.blocks import apply_in_place, gram, multiply_rows
+from sketchmeans.lowrank.core import CUT, EPS, Core, noise_level
 from sketchmeans.lowrank.result import LowRank, warn_indefinite
 from sketchmeans.operators import KernelOperator
 from sketchmeans.points import row_blocks
@@ -20,12 +21,6 @@ from sketchmeans.sketches import Sketch
 
 Truncation = Literal["late", "early"]
 Basis = Literal["svd", "qr"]
-
-EPS = float(np.finfo(np.float64).eps)
-CUT = 10.0
-"""Core eigenvalues below CUT·η·λ_max are noise; a negative one beyond that is not."""
-NOISE = 1e-4
-"""… unless it is smaller than this part of the largest: then η was too small for this K."""
 
 
 def one_pass(
@@ -89,7 +84,7 @@ def one_pass(
             right = _orthonormalise(result.W, eta).astype(operator.dtype, copy=False)
         sketch.release()
         del result, Omega  # before the next pass allocates its own
-    diagonal = operator.diagonal() if operator.cheap_diagonal else result.diagonal
+    rounding, checked = operator.rounding(sketch.seed)
     return recover(
         result,
         Omega,
@@ -97,19 +92,15 @@ def one_pass(
         truncation=truncation,
         basis=basis,
         eta=eta,
-        trace=float(diagonal.sum()),
+        rounding=rounding,
+        diagonal=operator.diagonal() if operator.cheap_diagonal else result.diagonal,
         passes=passes,
         entries=entries,
-        audit_entries=audit_entries,
+        audit_entries=audit_entries + checked,
         pass_seconds=pass_seconds,
         scale=operator.root_weights,
         is_psd=operator.is_psd,
     )
-
-
-def noise_level(dtype: np.dtype, measured: float) -> float:
-    """Return η, the relative error of W to reckon with: never below what rounding makes."""
-    return max(4 * float(np.finfo(dtype).eps), measured, 256 * EPS)
 
 
 def recover(
@@ -120,7 +111,8 @@ def recover(
     truncation: Truncation = "late",
     basis: Basis = "svd",
     eta: float,
-    trace: float,
+    rounding: float,
+    diagonal: FloatArray,
     passes: int = 1,
     entries: int = 0,
     audit_entries: int = 0,
@@ -131,8 +123,9 @@ def recover(
     """Recover K ≈ FFᵀ from W = KΩ and Ω alone; ``result.W`` is overwritten.
 
     The late form is K̂ = W(ΩᵀW)⁺Wᵀ, which equals Algorithm 1 with all columns kept and, for
-    K ≽ 0, satisfies 0 ≼ K̂ ≼ K. If the core ΩᵀW shows negative eigenvalues beyond the noise, K is
-    not positive semidefinite, the late form may explode, and the early form is taken instead.
+    K ≽ 0, satisfies 0 ≼ K̂ ≼ K. If the core ΩᵀW shows negative eigenvalues beyond the noise, or K̂
+    exceeds K on the diagonal, K is not positive semidefinite, the late form may explode, and the
+    early form is taken instead.
 
     Runs on one BLAS thread, on fixed blocks of rows: the same bits for any number of threads.
     Memory: the dual coefficients, n × rank, beside W and Ω; the early form as much again.
@@ -140,17 +133,15 @@ def recover(
     W = result.W
     with Crew(1):
         core = Core(gram(Omega, Omega), gram(Omega, W), eta, is_psd)
-        eta = core.eta
+        early = None
+        if core.negative_mass == 0:
+            T = to_embedding = core.late_map(W, diagonal)
         if core.negative_mass > 0:
             warn_indefinite(core.negative_mass, 'by the form truncation="early"')
-        early = None
-        if core.negative_mass > 0:
             T = to_embedding = _early(W, Omega, rank, basis, eta)
-        else:
-            T = to_embedding = core.late_map(W)
-            if truncation == "early":
-                to_embedding = _early(W, Omega, rank, basis, eta)
-                early = multiply_rows(W, to_embedding)
+        elif truncation == "early":
+            to_embedding = _early(W, Omega, rank, basis, core.eta)
+            early = multiply_rows(W, to_embedding)
         eigenvalues = apply_in_place(W, T)
         to_embedding = to_embedding[:, :rank]
         dual = multiply_rows(Omega, to_embedding)
@@ -161,10 +152,11 @@ def recover(
         eigenvalues=eigenvalues,
         rank=to_embedding.shape[1],
         dual=dual,
-        trace=trace,
+        trace=float(diagonal.sum()),
         row_sums=result.row_sums,
         sum_of_squares=result.sum_of_squares,
-        eta=eta,
+        eta=core.eta,
+        rounding=core.rounding(rounding, diagonal),
         passes=passes,
         entries=entries,
         audit_entries=audit_entries,
@@ -172,65 +164,6 @@ def recover(
         early=early,
         negative_mass=core.negative_mass,
     )
-
-
-class Core:
-    """ΩᵀKΩ in coordinates in which Ω is orthonormal, and its eigendecomposition.
-
-    Parameters
-    ----------
-    squared : array of shape (width, width)
-        ΩᵀΩ.
-    sketched : array of shape (width, width)
-        ΩᵀW.
-    eta : float
-        Relative error of W.
-    is_psd : bool or None
-        Whether K is known to be positive semidefinite.
-    """
-
-    def __init__(
-        self,
-        squared: FloatArray,
-        sketched: FloatArray,
-        eta: float,
-        is_psd: bool | None = None,
-    ) -> None:
-        self.eta = eta
-        # NOTE: the paper takes Ω as it comes; dividing out its Gram matrix makes the cut-off
-        # below independent of Ω's scale, and a rank-deficient Ω harmless.
-        values, vectors = np.linalg.eigh(squared)
-        keep = values > len(values) * EPS * values[-1]
-        self.whiten = vectors[:, keep] / np.sqrt(values[keep])
-        core = self.whiten.T @ sketched @ self.whiten
-        self.values, self.vectors = np.linalg.eigh((core + core.T) / 2)
-        self.size = float(np.abs(self.values).max(initial=0.0))
-        self.negative_mass = 0.0
-        worst = float(-self.values.min(initial=0.0))
-        if worst <= CUT * eta * self.size:
-            return
-        if is_psd or worst < NOISE * self.size:
-            # K was rounded more coarsely than η knew: a matrix printed with six digits, float32
-            # entries in a float64 array. Its negative eigenvalues measure that rounding.
-            self.eta = worst / self.size
-        else:
-            negative = self.values[self.values < -CUT * eta * self.size]
-            self.negative_mass = float(-negative.sum() / np.abs(self.values).sum())
-
-    def late_map(self, W: FloatArray) -> FloatArray:
-        """Return T with F = WT, K̂ = FFᵀ = W(ΩᵀW)⁺Wᵀ, and F's columns orthogonal.
-
-        NOTE: the paper solves with QᵀΩ, which a constant kernel makes singular; a pseudo-inverse
-        cut at the noise of W survives it (test_recovery_stays_finite).
-        """
-        keep = self.values > CUT * self.eta * self.size
-        T = self.whiten @ (self.vectors[:, keep] / np.sqrt(self.values[keep]))
-        squared = np.zeros((T.shape[1], T.shape[1]))
-        for rows in row_blocks(len(W)):
-            F = W[rows] @ T
-            squared += F.T @ F
-        _, rotation = np.linalg.eigh(squared)
-        return T @ rotation[:, ::-1]
 
 
 def _early(W: FloatArray, Omega: FloatArray, rank: int, basis: Basis, eta: float) -> FloatArray:

@@ -50,6 +50,8 @@ class LowRank:
     """‖K‖_F²; None where the method does not meet all of K."""
     eta: float
     """Relative error of the sketch W that F came from, measured."""
+    rounding: float
+    """ε: entries of K are known to ε·√(K_ii K_jj); see ``rounding``."""
     passes: int
     """Passes over K."""
     entries: int

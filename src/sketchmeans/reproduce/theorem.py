@@ -103,6 +103,7 @@ def _embedding(K: FloatArray, rank: int, truncation: str, seed: int) -> FloatArr
         rank=rank,
         truncation=truncation,  # type: ignore[arg-type]
         eta=1e-13,
-        trace=float(np.trace(K)),
+        rounding=1e-13,
+        diagonal=K.diagonal(),
     )
     return low_rank.embedding

@@ -1,0 +1,6 @@
+"""Long runs that look for a broken promise: ``make soak``.
+
+``python -m soak.bounds`` fits thousands of tiny problems and compares every bound of their
+certificates with all partitions, in exact arithmetic. ``python -m soak.threads`` runs fits side by
+side in threads and in forked children. Both end with an error at the first kind of failure.
+"""

@@ -1,0 +1,129 @@
+"""What every recovery shares: the noise of a sketch, its core, and what a negative number says.
+
+A kernel that is positive semidefinite has no negative eigenvalue, no negative entry on the
+diagonal, and nothing negative on the diagonal of K − K̂. Where one is seen it is either rounding
+or a kernel that is not positive semidefinite; ``judge`` alone says which.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sketchmeans.kernels import FloatArray
+from sketchmeans.points import row_blocks
+
+EPS = float(np.finfo(np.float64).eps)
+CUT = 10.0
+"""Core eigenvalues below CUT·η·λ_max are noise; a negative one beyond that is not."""
+NOISE = 1e-4
+"""… unless it is smaller than this part of the largest: then η was too small for this K."""
+
+
+def noise_level(dtype: np.dtype, measured: float) -> float:
+    """Return η, the relative error of W: as measured, but not below what rounding makes."""
+    return max(4 * float(np.finfo(dtype).eps), measured, 256 * EPS)
+
+
+def judge(worst: float, size: float, eta: float, is_psd: bool | None) -> tuple[float, bool]:
+    """Say what a value of −worst means where K ≽ 0 would give none below zero.
+
+    Parameters
+    ----------
+    worst : float
+        How far below zero the value lies.
+    size : float
+        The largest value of its kind.
+    eta : float
+        Relative error of what it was computed from.
+    is_psd : bool or None
+        Whether K is known to be positive semidefinite.
+
+    Returns
+    -------
+    eta : float
+        Larger where the value shows that K was rounded more coarsely than η knew: a matrix printed
+        with six digits, float32 entries in a float64 array.
+    indefinite : bool
+        Whether K is not positive semidefinite.
+    """
+    if worst <= CUT * eta * size:
+        return eta, False
+    if is_psd or worst < NOISE * size:
+        return worst / size, False
+    return eta, True
+
+
+class Core:
+    """ΩᵀKΩ in coordinates in which Ω is orthonormal, and its eigendecomposition.
+
+    Parameters
+    ----------
+    squared : array of shape (width, width)
+        ΩᵀΩ.
+    sketched : array of shape (width, width)
+        ΩᵀW.
+    eta : float
+        Relative error of W.
+    is_psd : bool or None
+        Whether K is known to be positive semidefinite.
+    """
+
+    def __init__(
+        self,
+        squared: FloatArray,
+        sketched: FloatArray,
+        eta: float,
+        is_psd: bool | None = None,
+    ) -> None:
+        self.is_psd = is_psd
+        # NOTE: the paper takes Ω as it comes; dividing out its Gram matrix makes the cut-off
+        # below independent of Ω's scale, and a rank-deficient Ω harmless.
+        values, vectors = np.linalg.eigh(squared)
+        keep = values > len(values) * EPS * values[-1]
+        self.whiten = vectors[:, keep] / np.sqrt(values[keep])
+        core = self.whiten.T @ sketched @ self.whiten
+        self.values, self.vectors = np.linalg.eigh((core + core.T) / 2)
+        self.size = float(np.abs(self.values).max(initial=0.0))
+        worst = float(-self.values.min(initial=0.0))
+        self.eta, indefinite = judge(worst, self.size, eta, is_psd)
+        self.coarseness = worst if self.eta > eta else 0.0
+        """How far a value below zero showed K to be rounded, where η had not known."""
+        self.negative_mass = 0.0
+        """Share of what was seen that is negative; above 0, K is not positive semidefinite."""
+        if indefinite:
+            negative = self.values[self.values < -CUT * eta * self.size]
+            self.negative_mass = float(-negative.sum() / np.abs(self.values).sum())
+
+    def late_map(self, W: FloatArray, diagonal: FloatArray) -> FloatArray:
+        """Return T with F = WT, K̂ = FFᵀ = W(ΩᵀW)⁺Wᵀ, and F's columns orthogonal.
+
+        K̂ ≼ K makes ‖F_i‖² ≤ K_ii. What exceeds it is judged as the core's eigenvalues are: the
+        landmarks' block of an indefinite K may be positive semidefinite by chance.
+
+        NOTE: the paper solves with QᵀΩ, which a constant kernel makes singular; a pseudo-inverse
+        cut at the noise of W survives it (test_recovery_stays_finite).
+        """
+        keep = self.values > CUT * self.eta * self.size
+        T = self.whiten @ (self.vectors[:, keep] / np.sqrt(self.values[keep]))
+        squared = np.zeros((T.shape[1], T.shape[1]))
+        over = np.empty(len(W))
+        for rows in row_blocks(len(W)):
+            F = W[rows] @ T
+            squared += F.T @ F
+            over[rows] = np.vecdot(F, F) - diagonal[rows]
+        values, rotation = np.linalg.eigh(squared)
+        over = np.maximum(over, 0.0)
+        if len(values) and over.any():
+            largest = float(values[-1])
+            excess = float(over.sum())
+            self.eta, indefinite = judge(float(over.max()), largest, self.eta, self.is_psd)
+            if indefinite:
+                self.negative_mass = excess / (excess + float(np.abs(diagonal).sum()))
+            else:
+                self.eta = max(self.eta, excess / largest)
+        return T @ rotation[:, ::-1]
+
+    def rounding(self, known: float, diagonal: FloatArray) -> float:
+        """Return ε of the entries: as known, or what the eigenvalues below zero have shown."""
+        trace = float(diagonal.sum())
+        return max(known, len(diagonal) * self.coarseness / trace) if trace > 0 else known
