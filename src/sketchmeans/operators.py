@@ -266,7 +266,9 @@ class DataOperator(KernelOperator):
         self.points = self._prepare(X, prepared)
         self._folds = abs(kernel.scale) * max(1.0, self.points.largest_norm) < _LARGEST_FOLDED
         rounding = abs(kernel.scale) * float(np.finfo(self.dtype).eps)
-        self._far_out = SHOWING / max(rounding, 1e-300)  # a ‖x‖² from which rounding would show
+        self._far_out = SHOWING[self.dtype.itemsize] / max(
+            rounding, 1e-300
+        )  # a ‖x‖² from which rounding would show
 
     @property
     def data(self) -> Any:

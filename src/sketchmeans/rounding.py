@@ -14,8 +14,9 @@ from sketchmeans.kernels import FloatArray, Kernel, Polynomial, Statistic
 LEAST = 64 * float(np.finfo(np.float64).eps)
 """Below this, sums in float64 round more than entries do."""
 
-SHOWING = 1e-5
-"""Rounding errors of a kernel's exponent above this are not left to dot products."""
+SHOWING = {4: 1e-5, 8: 1e-9}
+"""Rounding errors of a kernel's exponent above this, by bytes a number, are not left to dot
+products: float32 could keep to no less, and float64 comes near it only for far outliers."""
 
 
 def entry_rounding(
@@ -42,7 +43,9 @@ def entry_rounding(
     unit = float(np.finfo(dtype).eps)
     units = 16 + float(np.sqrt(n_features))
     if kernel.statistic is Statistic.SQUARED_DISTANCE:
-        units += min(4 * abs(kernel.scale) * largest_norm, 4 * SHOWING / unit)
+        units += min(
+            4 * abs(kernel.scale) * largest_norm, 4 * SHOWING[np.dtype(dtype).itemsize] / unit
+        )
     if kernel.statistic is Statistic.MANHATTAN:
         units += 2 * abs(kernel.scale) * narrowed
     if isinstance(kernel, Polynomial):
