@@ -58,11 +58,18 @@ class Certificate:
     """Whether positive semidefiniteness of K was assumed and not known."""
     reason: str | None = None
 
+    @property
+    def _is_sharp(self) -> bool:
+        """Whether rounding leaves the objective the digits that are shown of it."""
+        if self.objective is None or self.objective_upper is None:
+            return False
+        return self.objective_upper - self.objective <= 1e-6 * abs(self.objective)
+
     def __str__(self) -> str:
         if self.objective_upper is None:
             return f"Certificate for {self.n_clusters} clusters: no bound. {self.reason}"
         lines = [f"Certificate for {self.n_clusters} clusters"]
-        if self.objective is not None:
+        if self.objective is not None and self._is_sharp:
             lines.append(f"  objective of these labels: {self.objective:.6g}, exactly")
         else:
             lines.append(

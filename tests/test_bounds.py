@@ -1,0 +1,296 @@
+"""Bounds where they were wrong once: narrow ranks, far from the origin, indefinite kernels."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_iris, load_wine, make_blobs
+from sklearn.preprocessing import StandardScaler
+from soak.bounds import run
+from soak.truth import objectives, partitions
+
+from oracles import objective
+from sketchmeans import FullKernelKMeans, KernelKMeans, bounds, certify
+from sketchmeans.callables import CallableOperator
+from sketchmeans.kernels import Cosine, Gaussian, Linear
+from sketchmeans.lowrank import METHODS, IndefiniteKernelWarning, Request, approximate, one_pass
+from sketchmeans.lowrank.core import judge
+from sketchmeans.moments import moments
+from sketchmeans.operators import DataOperator
+from sketchmeans.precomputed import PrecomputedOperator
+from sketchmeans.sketches import make_sketch
+
+BLOBS = make_blobs(600, centers=2, random_state=0)[0]
+SETS = {
+    "iris": StandardScaler().fit_transform(load_iris().data),
+    "wine": StandardScaler().fit_transform(load_wine().data),
+    "blobs": BLOBS,
+}
+
+
+def rbf(X, gamma):
+    return np.exp(-gamma * np.square(X[:, None] - X[None]).sum(axis=2))
+
+
+def solved(X, k, rank, oversampling, c, seed):
+    """A fit with many starts on a narrow embedding, and the gap to a good clustering of K."""
+    gamma = f"{c}*median"
+    options = {"rank": rank, "oversampling": oversampling, "n_init": 30, "random_state": seed}
+    model = KernelKMeans(k, gamma=gamma, **options).fit(X)
+    K = rbf(X, model.gamma_)
+    good = KernelKMeans(
+        k, gamma=gamma, rank=min(len(X) // 4, 60), n_passes=2, n_refine=10, random_state=seed
+    ).fit(X)
+    return model, objective(K, model.labels_) - objective(K, good.labels_)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_the_gap_bound_holds_for_ranks_far_below_the_sketch(name):
+    """‖JK̂_rJ‖_F² of the embedding belongs into it, not squares of all columns."""
+    for k, rank, c, seed in ((2, 1, 1, 0), (2, 1, 4, 1), (3, 2, 1, 2), (3, 1, 4, 3), (4, 2, 16, 4)):
+        model, gap = solved(SETS[name], k, rank, 40, c, seed)
+        assert gap <= model.certificate_.gap_bound
+        assert model.certificate_.gap_bound <= model.certificate_.trace_error * (1 + 1e-9)
+
+
+def test_the_gap_bound_is_taken_at_the_worst_trace_of_its_interval():
+    """Where f² binds, the sum of leading eigenvalues falls when the trace grows."""
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    low = one_pass(DataOperator(X, Gaussian(5.0)), make_sketch("hadamard", 200, 20, 0), rank=5)
+    known = moments(low)
+    point = replace(known, trace_lower=known.trace_upper)
+    wide = replace(known, trace_lower=0.9 * known.trace_upper)
+    u = np.full(200, 200**-0.5)
+    sharp, safe = (bounds.gap_bound(low, one, 3, np.float64, u) for one in (point, wide))
+    assert safe > sharp * 1.001
+
+
+def test_samples_far_from_the_origin_keep_a_valid_bound():
+    X = np.random.default_rng(0).integers(-8, 9, (500, 4)) + 1e6
+    truth = np.square(X - X.mean(axis=0)).sum()
+    for method in METHODS:
+        for seed in range(3):
+            options = {"kernel": "linear", "method": method, "rank": 4, "random_state": seed}
+            certificate = KernelKMeans(1, **options).fit(X).certificate_
+            assert certificate.optimum_lower <= truth <= certificate.objective_upper
+            assert certificate.relative_gap is None or certificate.relative_gap >= 0
+
+
+def test_a_nearly_constant_kernel_keeps_a_valid_bound():
+    for seed in range(40):
+        X = np.sort(np.random.default_rng(seed).integers(0, 50, (40, 1)).astype(float), axis=0)
+        model = KernelKMeans(2, kernel="laplacian", gamma=1e-11, random_state=seed).fit(X)
+        D = -2 * np.expm1(-1e-11 * np.abs(X - X.T))
+        splits = np.array([np.arange(40) >= i for i in range(1, 40)]).astype(int)
+        assert model.certificate_.optimum_lower <= objectives(D, np.ones(40), splits).min()
+
+
+def test_no_bound_needs_orthogonal_columns():
+    """A factor that was rotated has the same K̂, and the same certificate."""
+    X = np.random.default_rng(0).normal(size=(150, 3))
+    operator = DataOperator(X, Gaussian(0.5))
+    low = one_pass(operator, make_sketch("hadamard", 150, 12, 0), rank=12)
+    rotation = np.linalg.qr(np.random.default_rng(1).normal(size=(12, 12)))[0]
+    turned = low.factor @ rotation
+    other = replace(low, factor=turned, eigenvalues=np.square(turned).sum(axis=0))
+    labels = np.arange(150) % 4
+    one, two = certify(operator, labels, low), certify(operator, labels, other)
+    for name in ("gap_bound", "objective_lower", "objective_upper", "optimum_lower"):
+        assert getattr(one, name) == pytest.approx(getattr(two, name), rel=1e-8)
+
+
+def test_refined_float32_labels_are_not_said_to_be_better_than_they_are():
+    for seed in range(30):
+        X = np.random.default_rng(seed).normal(size=(200, 3)).astype(np.float32)
+        model = KernelKMeans(4, n_refine=1, random_state=seed).fit(X)
+        K = rbf(X.astype(float), model.gamma_)
+        found = objectives(2 - 2 * K, np.ones(200), model.labels_[None])[0]
+        certificate = model.certificate_
+        assert certificate.objective_lower <= found <= certificate.objective_upper
+        assert certificate.objective_upper <= found * 1.001
+
+
+@pytest.mark.parametrize("offset", [1e5, 1e8])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_an_exact_objective_says_what_rounding_leaves_of_it(offset, streamed, monkeypatch):
+    monkeypatch.setattr("sketchmeans.full.CACHE_LIMIT", 0 if streamed else 3000)
+    X = np.random.default_rng(1).normal(size=(300, 3)) + offset
+    for model in (
+        KernelKMeans(3, kernel="linear", n_refine=1, random_state=0).fit(X),
+        FullKernelKMeans(3, kernel="linear", n_init=1, random_state=0).fit(X),
+    ):
+        certificate, labels = model.certificate_, model.labels_
+        found = sum(np.square(X[labels == c] - X[labels == c].mean(axis=0)).sum() for c in range(3))
+        assert certificate.objective_lower <= found <= certificate.objective_upper
+        if offset == 1e8:
+            assert "exactly" not in str(certificate)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_measures_how_well_it_knows_the_entries(method, monkeypatch):
+    """An error of the tiles that no formula knows shows in ε, for every method."""
+    X = np.random.default_rng(0).normal(size=(80, 3))
+    operator = DataOperator(X, Gaussian(0.5))
+    ask = Request(rank=5, width=10, seed=0)
+    honest = approximate(operator, method, ask)
+    assert 0 < honest.rounding < 1e-12
+    assert honest.audit_entries > 0
+    plain = DataOperator._block
+
+    def wrong(self, ours, rows, columns, out):
+        return plain(self, ours, rows, columns, out) * (1 + 1e-6)
+
+    monkeypatch.setattr(DataOperator, "_block", wrong)
+    assert approximate(operator, method, ask).rounding >= 1e-6
+
+
+def test_an_error_of_scale_is_seen():
+    """Norms of sparse float32 rows are summed in float64, and audited by norms of their own."""
+    random = np.random.default_rng(0)
+    X = sparse.random(60, 4000, density=0.5, format="csr", dtype=np.float32, random_state=0)
+    X.data += random.uniform(0.1, 1, X.nnz).astype(np.float32)
+    operator = DataOperator(X, Cosine())
+    exact = X.astype(np.float64)
+    truth = 1 / np.sqrt(np.asarray(exact.multiply(exact).sum(axis=1)).ravel())
+    np.testing.assert_allclose(operator.points.prepared.scale, truth, rtol=1e-12)
+    sketch = make_sketch("hadamard", 60, 10, 0)
+    result = operator.multiply(sketch)
+    operator.points._scale *= 1 + 1e-4
+    wrong = operator.multiply(sketch)
+    assert operator.relative_error(sketch.matrix, result, 0)[0] < 1e-5
+    assert operator.relative_error(sketch.matrix, wrong, 0)[0] > 1e-4
+    np.testing.assert_array_equal(operator.diagonal(), np.ones(60))
+
+
+def thresholded():
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    K = rbf(X, 1.0)
+    return np.where(K > 0.3, K, 0.0)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_indefinite_kernel_gets_no_bound_for_any_seed(method):
+    K = thresholded()
+    assert np.linalg.eigvalsh(K)[0] < -1
+    for seed in range(20):
+        model = KernelKMeans(3, kernel="precomputed", method=method, random_state=seed)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            certificate = model.fit(K).certificate_
+        warned = any(issubclass(one.category, IndefiniteKernelWarning) for one in caught)
+        assert warned
+        assert certificate.optimum_lower is certificate.objective_upper is None
+        assert "Negative eigenvalues were seen" in certificate.reason
+
+
+def test_bounds_that_contradict_each_other_are_not_shown():
+    random = np.random.default_rng(0)
+    labels = np.arange(60) % 3
+    K = np.where(labels[:, None] == labels, 5.0, 0.0) + random.normal(size=(60, 60))
+    K = (K + K.T) / 2
+    np.fill_diagonal(K, 1.0)
+    model = FullKernelKMeans(3, kernel="precomputed", random_state=0).fit(K)
+    assert model.certificate_.objective < 0
+    assert model.certificate_.optimum_lower is None
+    assert "contradict each other" in model.certificate_.reason
+    assert "at least" not in str(model.certificate_)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("given", ["six digits", "float32", "float32 in float64", "callable"])
+def test_rounding_is_not_taken_for_indefiniteness(method, given):
+    X = 5 * np.random.default_rng(0).normal(size=(300, 1))
+    K, ask = rbf(X, 0.3), Request(rank=60, width=60, seed=0)
+    low32 = K.astype(np.float32)
+    operator = {
+        "six digits": PrecomputedOperator(K.round(6)),
+        "float32": PrecomputedOperator(low32, dtype=np.float32),
+        "float32 in float64": PrecomputedOperator(low32.astype(np.float64)),
+        "callable": CallableOperator(X, lambda A, B: rbf32(A, B)),
+    }[given]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        low = approximate(operator, method, ask)
+    assert low.negative_mass == 0
+    exact = approximate(PrecomputedOperator(K), method, ask).factor[:, :20]
+    Y = low.factor[:, :20]
+    assert np.linalg.norm(K - Y @ Y.T) < 1.01 * np.linalg.norm(K - exact @ exact.T)
+    certificate = certify(operator, np.arange(300) % 3, low)
+    assert certificate.optimum_lower is not None
+    assert certificate.optimum_lower <= objective(K, np.arange(300) % 3)
+
+
+def rbf32(A, B):
+    return np.exp(np.float32(-0.3) * np.square(A.astype(np.float32) - B.T.astype(np.float32)))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_cosine_of_float32_rows_is_positive_semidefinite(method):
+    for seed in range(10):
+        X = np.random.default_rng(seed).normal(size=(200, 3)).astype(np.float32)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", IndefiniteKernelWarning)
+            model = KernelKMeans(3, kernel="cosine", method=method, random_state=seed).fit(X)
+        assert model.certificate_.optimum_lower is not None
+
+
+def test_one_judge_knows_rounding_from_indefiniteness():
+    assert judge(1e-14, 1.0, 1e-13, None) == (1e-13, False)
+    assert judge(1e-6, 1.0, 1e-13, None) == (1e-6, False)
+    assert judge(1e-2, 1.0, 1e-13, None) == (1e-13, True)
+    assert judge(1e-2, 1.0, 1e-13, True) == (1e-2, False)
+
+
+def test_random_pivots_end_where_what_is_left_is_rounding():
+    X = np.array(
+        [
+            [0.8547139, 0.8644161, -1.7245846],
+            [0.60287845, 0.3987704, -0.96173394],
+            [-0.5663841, -0.05296876, 0.7164652],
+            [0.14335968, 2.2262464, -0.84845334],
+        ],
+        dtype=np.float32,
+    )
+    model = KernelKMeans(2, kernel="cosine", method="rpcholesky", random_state=0).fit(X)
+    assert model.width_ <= 4
+    for seed in range(200):
+        random = np.random.default_rng(seed)
+        few = random.normal(size=(random.integers(2, 8), 3)).astype(np.float32)
+        KernelKMeans(2, kernel="cosine", method="rpcholesky", random_state=seed).fit(few)
+
+
+def test_every_bound_holds_against_all_partitions():
+    tally = run(400, seed=7)
+    assert not tally.broken
+    assert tally.fits == 400
+    assert tally.refused + tally.unbounded < 20
+
+
+def test_the_brute_force_notices_a_bound_that_is_slightly_wrong(monkeypatch):
+    plain = bounds.bracket
+    monkeypatch.setattr(
+        "sketchmeans.certificate.bracket",
+        lambda *given: (plain(*given)[0], plain(*given)[1] * (1 - 1e-3)),
+    )
+    monkeypatch.setattr(
+        "sketchmeans.certificate.optimum_lower_bound",
+        lambda known, k: bounds.optimum_lower_bound(known, k) * (1 + 1e-3),
+    )
+    broken = " ".join(run(100, seed=7).broken)
+    assert "objective_upper" in broken
+    assert "optimum_lower" in broken
+
+
+def test_partitions_are_all_and_each_once():
+    assert len(partitions(6, 3)) == 122  # Stirling: 1 + 31 + 90
+    assert len(partitions(4, 4)) == 15  # Bell
+
+
+def test_linear_kernel_truth_is_the_sum_of_squares():
+    X = np.random.default_rng(0).normal(size=(6, 2))
+    D = np.square(X[:, None] - X[None]).sum(axis=2)
+    K = DataOperator(X, Linear()).tile(slice(0, 6), slice(0, 6))
+    labels = np.array([0, 0, 1, 1, 1, 2])
+    assert objectives(D, np.ones(6), labels[None])[0] == pytest.approx(objective(K, labels))
