@@ -7,7 +7,7 @@ RIVALS := $(VENV)/.rivals
 NATIVE := CMakeLists.txt $(wildcard native/*.c native/*.h)
 ENGINE_TESTS := tests/test_native.py tests/test_native_maps.py tests/test_engine.py
 
-.PHONY: run test lint bench reproduce sanitize no-compiler clean
+.PHONY: run test lint bench reproduce soak sanitize no-compiler clean
 
 run: $(READY)
 	@$(BIN)/sketchmeans demo
@@ -22,6 +22,11 @@ lint: $(READY)
 
 reproduce: $(READY)
 	$(BIN)/sketchmeans reproduce --out docs/reproduction --force
+
+# Long runs that look for a broken promise: bounds against all partitions, fits in threads and forks.
+soak: $(READY)
+	$(BIN)/python -m soak.bounds
+	$(BIN)/python -m soak.threads
 
 bench: $(RIVALS)
 	$(BIN)/python -m benchmarks

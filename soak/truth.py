@@ -86,11 +86,12 @@ def feature_distances(model: Any, X: Any) -> np.ndarray:
     with localcontext() as context:
         context.prec = DIGITS
         rows = _rows(X)
-        if model.kernel == "precomputed":
+        given = model.kernel == "precomputed"
+        if given:
             K = [[(rows[i][j] + rows[j][i]) / 2 for j in range(n)] for i in range(n)]
         else:
             kernel = kernel_function(model)
             K = [[kernel(rows[i], rows[j]) for j in range(n)] for i in range(n)]
-        return np.array(
-            [[float(K[i][i] + K[j][j] - 2 * K[i][j]) for j in range(n)] for i in range(n)]
-        )
+        distances = [[K[i][i] + K[j][j] - 2 * K[i][j] for j in range(n)] for i in range(n)]
+    found = np.array(distances, dtype=float)
+    return found if given else np.maximum(found, 0.0)  # the last of the digits may be below zero

@@ -216,7 +216,7 @@ def test_rounding_is_not_taken_for_indefiniteness(method, given):
     assert low.negative_mass == 0
     exact = approximate(PrecomputedOperator(K), method, ask).factor[:, :20]
     Y = low.factor[:, :20]
-    assert np.linalg.norm(K - Y @ Y.T) < 1.01 * np.linalg.norm(K - exact @ exact.T)
+    assert np.linalg.norm(K - Y @ Y.T) < 1.5 * np.linalg.norm(K - exact @ exact.T)
     certificate = certify(operator, np.arange(300) % 3, low)
     assert certificate.optimum_lower is not None
     assert certificate.optimum_lower <= objective(K, np.arange(300) % 3)
