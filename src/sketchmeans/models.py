@@ -77,14 +77,15 @@ def save(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False)
             "pipeline save the last step, and the others by themselves."
         )
     check_is_fitted(model)
-    if not overwrite:
-        refuse_existing(path, way_out="Choose another path, or pass overwrite=True.")
+    way_out = None if overwrite else "Choose another path, or pass overwrite=True."
+    if way_out is not None:
+        refuse_existing(path, way_out=way_out)
     header, arrays = _take_apart(model, name)
     try:
         check(header, container.place(arrays))
     except ModelFileError as error:
         raise ValueError(f"this model is not as fit left it: {error} Fit it again.") from error
-    with whole_file(path) as temporary, temporary.open("wb") as file:
+    with whole_file(path, way_out=way_out) as temporary, temporary.open("wb") as file:
         container.write(file, header, arrays)
 
 

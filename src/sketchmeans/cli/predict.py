@@ -90,8 +90,7 @@ def command(
         show("predict", 0, 1, (rows, "rows"))
         labels = fitted.set_params(n_jobs=jobs).predict(table.X)
         show("predict", 1, 1, (rows, "rows"))
-    check_output(output, force=force, labels=True)  # it may have come meanwhile
-    write_labels(output, table, labels)
+    write_labels(output, table, labels, force=force)
     counts = dict(enumerate(np.bincount(labels).tolist()))
     if as_json:
         print_json({"model": model, "data": data, "rows": len(labels), "clusters": counts})
