@@ -167,6 +167,8 @@ def _save(model: Any, table: TableData, path: str, force: bool) -> None:
         model.feature_names_in_ = np.array(table.names, object)
     if table.scale is not None:
         model.standard_center_, model.standard_scale_ = table.center, table.scale
+    if table.fill_values is not None:
+        model.fill_values_ = table.fill_values
     save(model, path, overwrite=force)
 
 
