@@ -59,7 +59,7 @@ def test_hadamard_columns_are_orthogonal_at_a_power_of_two():
 
 def columns_of_the_transform(sketch):
     """Return the first four columns of H, in the order in which a Hadamard sketch has its rows."""
-    order = HadamardSketch(sketch.n, 1, sketch.seed).positions(0, sketch.n)
+    order = HadamardSketch(sketch.n, sketch.width, sketch.seed).positions(0, sketch.n)
     return np.tile(hadamard(4), (sketch.n // 4, 1))[order]
 
 
@@ -71,7 +71,7 @@ def test_the_distortion_of_a_subspace_keeps_to_theory(name, subspace):
     The bound is that of a Gaussian matrix (Davidson–Szarek) with failure probability 1e-6, which
     the others obey too at this width: Tropp (2011) needs s ≥ 4(√k + √(8 ln kn))² ln k = 648 for
     the Hadamard sketch, and promises [0.40, 1.48], which is wider. Without its random signs the
-    sketch would see nothing of a subspace that rows of its own transform span.
+    sketch would see nothing of a subspace that columns of its own transform span.
     """
     n, k, width = 4096, 4, 648
     random = np.random.default_rng(0)
