@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.end_to_end import METHODS
+from sketchmeans.files import Folder
 from sketchmeans.palette import COLOURS
 from sketchmeans.reproduce.drawing import draw
 
@@ -22,9 +23,9 @@ MARKERS = "osD^vP<>Xh"
 def draw_all(record: dict[str, Any], folder: Path) -> None:
     """Write ``passes`` and ``growth`` as PNG and SVG."""
     rows = record["benchmarks"]["native_tile"]["tables"][0]["rows"]
-    draw(folder, "passes", lambda figure: draw_passes(figure, rows), (8, 4.4))
+    draw(Folder(folder), "passes", lambda figure: draw_passes(figure, rows), (8, 4.4))
     cells = record["benchmarks"]["end_to_end"]["data"]["cells"]
-    draw(folder, "growth", lambda figure: draw_growth(figure, cells), (10.5, 4.6))
+    draw(Folder(folder), "growth", lambda figure: draw_growth(figure, cells), (10.5, 4.6))
 
 
 def draw_passes(figure: Any, rows: list[list[Any]]) -> None:

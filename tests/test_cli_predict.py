@@ -6,11 +6,13 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 from shell import sketchmeans as run
 from sketchmeans import KernelEmbedding, load, save
 from sketchmeans.cli import cli
 from sketchmeans.datasets import make_rings
+from tables import write_numbers
 
 
 def test_predict_gives_the_labels_of_the_model(rings, tmp_path):
@@ -97,3 +99,99 @@ def test_predict_widens_a_libsvm_file_whose_last_columns_are_empty(tmp_path):
     model = load(tmp_path / "model.skm")
     wanted = model.predict([[1.5, 1, 0], [30.5, 2, 0]]).tolist()
     assert [int(line.split(",")[1]) for line in shown.stdout.splitlines()[1:]] == wanted
+
+
+FILES = ["x.csv", "x.parquet", "x.feather", "x.npy", "x.npz", "x.libsvm", "sparse.npz"]
+
+
+def in_every_format(folder, X):
+    """Write the same rows as files of every kind, dense and sparse, and return their paths."""
+    folder.mkdir(exist_ok=True)
+    for name in FILES[:-1]:
+        write_numbers(folder / name, X)
+    lines = (
+        "0 " + " ".join(f"{j + 1}:{row[j]!r}" for j in np.flatnonzero(row)) for row in X.tolist()
+    )
+    (folder / "x.libsvm").write_text("\n".join(lines))
+    sparse.save_npz(folder / "sparse.npz", sparse.csr_matrix(X))
+    return [folder / name for name in FILES]
+
+
+def counts(n=120):
+    """Rows of two kinds, mostly zeros, whose columns are far from having mean 0."""
+    random = np.random.default_rng(0)
+    kind = np.arange(n) % 2
+    X = random.poisson(np.where(kind[:, None] == 1, [2, 0.3, 0.3, 0.3], [0.3, 0.3, 0.3, 2]))
+    return X * [1.0, 20.0, 3.0, 0.5]
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "cosine", "linear"])
+def test_the_same_rows_get_the_same_labels_in_any_format(kernel, tmp_path):
+    files = in_every_format(tmp_path / "all", counts())
+    options = ["-k", 2, "--kernel", kernel, "--standardize", "-o", "-", "-q"]
+    wanted = run("cluster", files[0], *options, "--save", tmp_path / "x.csv.skm").stdout
+    assert len({line.split(",")[1] for line in wanted.splitlines()[1:]}) == 2
+    for path in files[1:]:
+        model = tmp_path / f"{path.name}.skm"
+        assert run("cluster", path, *options, "--save", model).stdout == wanted, path
+    for trained in files:
+        for path in files:
+            shown = run("predict", tmp_path / f"{trained.name}.skm", path)
+            assert shown.stdout == wanted, (trained, path)
+
+
+def test_sparse_rows_that_would_be_too_large_are_refused(tmp_path, monkeypatch):
+    files = dict(zip(FILES, in_every_format(tmp_path / "all", counts()), strict=True))
+    model, options = tmp_path / "model.skm", ["-k", 2, "--standardize"]
+    run("cluster", files["x.csv"], *options, "--save", model)
+    monkeypatch.setattr("sketchmeans.io.table.MOST_DENSE", 3839)
+    limit = "120 sparse rows of 4 columns would take 3.84 kB once they are standardized"
+    shown = run("cluster", files["sparse.npz"], *options, code=1).stderr
+    assert limit in shown
+    assert "Leave --standardize out" in shown
+    shown = run("predict", model, files["sparse.npz"], code=1).stderr
+    assert limit in shown
+    assert "Split the rows among several files" in shown
+    monkeypatch.setattr("sketchmeans.io.table.MOST_DENSE", 3840)
+    run("predict", model, files["sparse.npz"])
+
+
+@pytest.mark.parametrize("impute", ["mean", "median", 7])
+@pytest.mark.parametrize("more", [[], ["--standardize"]], ids=["as they are", "standardized"])
+def test_missing_values_are_filled_in_as_they_were_for_the_model(impute, more, tmp_path):
+    X = counts()
+    X[[3, 8], 1] = np.nan
+    trained = in_every_format(tmp_path / "trained", X)
+    new = counts()[:30]
+    new[2, 1] = new[5, 3] = new[9, 0] = np.nan  # where the training rows had values, too
+    filled = new.copy()
+    values = {"mean": np.nanmean, "median": np.nanmedian}
+    fillers = values[impute](X, axis=0) if impute in values else np.full(4, impute)
+    filled[np.isnan(new)] = fillers[np.nonzero(np.isnan(new))[1]]
+    hand, *_ = in_every_format(tmp_path / "filled", filled)
+    for data in trained:
+        model = tmp_path / f"{data.name}.skm"
+        options = ["-k", 2, "--kernel", "linear", "--impute", impute, *more, "--save", model]
+        run("cluster", data, *options)
+        np.testing.assert_allclose(load(model).fill_values_, fillers, rtol=1e-14)
+        wanted = run("predict", model, hand)
+        assert "filled in" not in wanted.stderr
+        for path in in_every_format(tmp_path / "new", new):
+            shown = run("predict", model, path)
+            assert shown.stdout == wanted.stdout
+            assert shown.stderr == "Note: missing values filled in: 3.\n"
+    shown = run("predict", model, path, "-o", tmp_path / "labels.csv", "--json")
+    assert json.loads(shown.stdout)["values_imputed"] == 3
+    dropped = run("predict", model, path, "--drop-missing")
+    assert dropped.stderr == "Note: dropped for a missing value: 3 of 30 rows.\n"
+    assert len(dropped.stdout.splitlines()) == 28
+    assert "Columns: 4, missing values filled in" in run("info", model).stdout
+
+
+def test_a_model_of_complete_rows_knows_what_to_fill_in_where_it_was_asked_for(rings, tmp_path):
+    model, new = tmp_path / "model.skm", tmp_path / "new.csv"
+    new.write_text("x,y\n1,\n,\n")
+    run("cluster", rings, "-k", 2, "--columns", "x,y", "--impute", "median", "--save", model)
+    medians = pd.read_csv(rings)[["x", "y"]].median()
+    np.testing.assert_allclose(load(model).fill_values_, medians, rtol=1e-14)
+    assert "missing values filled in: 3" in run("predict", model, new).stderr

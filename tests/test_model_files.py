@@ -12,12 +12,14 @@ import warnings
 import zipfile
 from contextlib import suppress
 from hashlib import blake2b
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
 
+from shell import sketchmeans
 from sketchmeans import FullKernelKMeans, KernelEmbedding, KernelKMeans, load, save
 from sketchmeans.container import ModelFileError
 
@@ -153,6 +155,8 @@ HEADERS = [
     ("features", "has not the fields of a certificate", {"certificate_": {}}),
     ("plain", "output='html' is not one of", {"output": "html"}),
     ("plain", "weighted=1 is neither true nor false", {"weighted": 1}),
+    ("plain", "imputed=1 is neither true nor false", {"imputed": 1}),
+    ("plain", "lacks arrays or has too many: fill_values_", {"imputed": True}),
     ("plain", "it has weights, and no exact centroids", {"weighted": True}),
     ("plain", "n_features_in_=0 is too small", {"n_features_in_": 0}),
     ("plain", "would agree with n_features_in_", {"n_features_in_": 5}),
@@ -237,7 +241,7 @@ def forged(contents, trap):
         yield f"truncated to {length}", good[:length], message
     yield "one byte too long", good + b"\0", "where its table of arrays ends at"
     yield "wrong magic", b"PNG" + good[3:], "it begins with b'PNG"
-    yield "newer", put_together(*take_apart(good), version=2), "has format 2.*a newer sketchmeans"
+    yield "newer", put_together(*take_apart(good), version=3), "has format 3.*a newer sketchmeans"
     yield "version 0", put_together(*take_apart(good), version=0), "format 0 does not exist"
     yield "pickle", pickle.dumps(Trap(trap)), "it begins with"
     yield "pickle behind our magic", good[:32] + pickle.dumps(Trap(trap)), "declares"
@@ -324,6 +328,20 @@ def test_a_file_forged_by_the_documented_layout_loads_so_that_the_forgeries_test
         assert put_together(*take_apart(content)) == content
         (tmp_path / name).write_bytes(content)
         assert type(load(tmp_path / name)) is type(MODELS[name]())
+
+
+def test_a_file_of_the_first_format_loads_and_predicts(tmp_path):
+    path = Path(__file__).parent / "models" / "format-1.skm"
+    (tmp_path / "new.csv").write_text("weight,height\n93,1.93\n49,1.5\n88,1.9\n")
+    assert path.read_bytes()[8] == 1
+    model = load(path)
+    assert model.labels_.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
+    assert model.feature_names_in_.tolist() == ["height", "weight"]
+    assert not hasattr(model, "fill_values_")
+    shown = sketchmeans("predict", path, tmp_path / "new.csv").stdout
+    assert shown == "row,cluster\n1,1\n2,0\n3,1\n"
+    save(model, tmp_path / "again.skm")
+    assert (tmp_path / "again.skm").read_bytes()[8] == 1  # what needs no newer format has none
 
 
 def test_hostile_files_end_in_clear_errors_and_nothing_is_run(contents, tmp_path):

@@ -205,6 +205,22 @@ def test_how_columns_were_standardized_comes_back_and_must_make_sense(tmp_path):
         save(model, tmp_path / "model.skm", overwrite=True)
 
 
+def test_what_was_filled_in_comes_back_and_must_make_sense(tmp_path):
+    path, model = tmp_path / "model.skm", KernelKMeans(3, random_state=0).fit(table())
+    model.fill_values_ = np.arange(6.0)
+    save(model, path)
+    assert path.read_bytes()[8] == 2  # older versions say that a newer one is needed
+    np.testing.assert_array_equal(load(path).fill_values_, model.fill_values_)
+    assert read_description(path)["imputed"]
+    model.fill_values_ = np.full(6, np.nan)
+    save(model, path, overwrite=True)
+    with pytest.raises(ValueError, match="fill_values_ holds nan"):
+        load(path)
+    model.fill_values_ = np.ones(5)
+    with pytest.raises(ValueError, match="fill_values_ has shape"):
+        save(model, path, overwrite=True)
+
+
 def test_a_model_of_a_stream_predicts_from_rows_of_the_kernel(tmp_path):
     K = kernel_matrix()
     stream = ColumnStream(N, width=20, random_state=0)

@@ -68,6 +68,8 @@ def main() -> None:
         subprocess.run([*install, "--force-reinstall"], env=environment, check=True)
         if compiled := list(site.glob("sketchmeans/engine/_native*.so")):
             sys.exit(f"the package is not pure: {compiled}")
+        if not Path(site, "sketchmeans", "py.typed").is_file():
+            sys.exit("py.typed is not in the package: type checkers would not see its types")
         environment["PATH"] = os.environ["PATH"]
         check = [home / "bin" / "python", "-c", CHECK]
         subprocess.run(check, env=environment, check=True, cwd=folder)

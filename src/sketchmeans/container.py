@@ -33,7 +33,8 @@ from sketchmeans.kernels import FloatArray
 
 MAGIC = b"\x89SKM\r\n\x1a\n"
 """As PNG's: bytes that a transfer as text would change."""
-VERSION = 1
+VERSION = 2
+"""The newest format that is read. What a file holds says which one it has: see ``save``."""
 DTYPES = ("<f4", "<f8", "<i4", "<i8", "|u1")
 MOST_HEADER = 1 << 20
 """Bytes of a header; that of a fitted model takes about 4,000."""
@@ -67,7 +68,13 @@ class Entry:
     checksum: str
 
 
-def write(file: BinaryIO, header: dict[str, Any], arrays: dict[str, FloatArray]) -> None:
+def write(
+    file: BinaryIO,
+    header: dict[str, Any],
+    arrays: dict[str, FloatArray],
+    *,
+    version: int = VERSION,
+) -> None:
     """Write a header and arrays to an empty file; no array is copied whole.
 
     Parameters
@@ -78,9 +85,11 @@ def write(file: BinaryIO, header: dict[str, Any], arrays: dict[str, FloatArray])
         What JSON can hold; "arrays" is added.
     arrays : dict of arrays
         Of one or two dimensions.
+    version : int
+        Of the format; a sketchmeans that knows only lower ones says that a newer one is needed.
     """
     entries = place(arrays)
-    preamble, text = _encode(header, entries)
+    preamble, text = _encode(header, entries, version)
     start = _aligned(_PREAMBLE.size + len(text))
     file.write(bytes(start))
     finished = []
@@ -91,7 +100,9 @@ def write(file: BinaryIO, header: dict[str, Any], arrays: dict[str, FloatArray])
             digest.update(chunk)
             file.write(chunk)
         finished.append(Entry(**{**asdict(entry), "checksum": digest.hexdigest()}))
-    preamble, text = _encode(header, finished)  # as long as before: checksums have one length
+    preamble, text = _encode(
+        header, finished, version
+    )  # as long as before: checksums have one length
     file.seek(0)
     file.write(preamble)
     file.write(text)
@@ -199,11 +210,11 @@ def place(arrays: dict[str, FloatArray]) -> list[Entry]:
     return entries
 
 
-def _encode(header: dict[str, Any], entries: list[Entry]) -> tuple[bytes, bytes]:
+def _encode(header: dict[str, Any], entries: list[Entry], version: int) -> tuple[bytes, bytes]:
     """Return the bytes before the header, and the header."""
     table = [asdict(entry) for entry in entries]
     text = json.dumps({**header, "arrays": table}, allow_nan=False).encode()
-    begin = struct.pack("<8sII", MAGIC, VERSION, len(text))
+    begin = struct.pack("<8sII", MAGIC, version, len(text))
     return begin + _digest(begin, text).digest(), text
 
 

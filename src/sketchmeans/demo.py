@@ -58,11 +58,15 @@ def write_examples(folder: str | os.PathLike[str], *, force: bool = False) -> li
         "new-digits.csv": (["image", *names], [images[1500:], *pixels[1500:].T.tolist()]),
     }
     paths = [target / name for name in tables]
-    if not force:
+    way_out = None if force else "Say --force to overwrite it, or choose another folder."
+    if way_out is not None:
         for path in paths:
-            refuse_existing(path, way_out="Say --force to overwrite it, or choose another folder.")
+            refuse_existing(path, way_out=way_out)
     for path, (header, columns) in zip(paths, tables.values(), strict=True):
-        with whole_file(path) as temporary, temporary.open("w", newline="") as text:
+        with (
+            whole_file(path, way_out=way_out) as temporary,
+            temporary.open("w", newline="") as text,
+        ):
             writer = csv.writer(text, lineterminator="\n")
             writer.writerow(header)
             writer.writerows(zip(*columns, strict=True))

@@ -78,6 +78,8 @@ _STANDARD: dict[str, Spec] = {
     "standard_scale_": (("p",), ("<f8",)),
 }
 """How the columns were standardized before the fit; the command line does that."""
+_FILLS: dict[str, Spec] = {"fill_values_": (("p",), ("<f8",))}
+"""What was filled in for missing values before that."""
 
 ESTIMATORS = {
     "KernelEmbedding": Kept(KernelEmbedding, _EMBEDDING_NUMBERS, _EMBEDDING_ARRAYS),
@@ -100,8 +102,8 @@ def check(header: dict[str, Any], entries: list[Entry]) -> None:
     expected = {"estimator", "written_by", "parameters", "numbers", "n_features_in_", "stats_"}
     expected |= {"certificate_", "output", "new_points", "samples", "weighted", "named"}
     expected |= {"standardized"}
-    if set(header) != expected:
-        odd = sorted(set(header) ^ expected)
+    if set(header) - {"imputed"} != expected:  # files of format 1 lack that
+        odd = sorted(set(header) - {"imputed"} ^ expected)
         raise ModelFileError(f"its header lacks or has too much: {', '.join(odd)}.")
     name = header["estimator"]
     if not isinstance(name, str) or name not in ESTIMATORS:
@@ -120,8 +122,8 @@ def check(header: dict[str, Any], entries: list[Entry]) -> None:
     certificate_of(header["certificate_"], needed="labels_" in kept.arrays)
     if not isinstance(header["output"], str | None) or header["output"] not in OUTPUTS:
         raise ModelFileError(f"output={header['output']!r:.80} is not one of {OUTPUTS}.")
-    for flag in ("weighted", "named", "standardized"):
-        if not isinstance(header[flag], bool):
+    for flag in ("weighted", "named", "standardized", "imputed"):
+        if not isinstance(header.get(flag, False), bool):
             raise ModelFileError(f"{flag}={header[flag]!r:.80} is neither true nor false.")
     _check_shapes(header, kept, entries)
 
@@ -216,6 +218,7 @@ def _specs(header: dict[str, Any], kept: Kept) -> dict[str, Spec]:
     elif header["weighted"]:
         raise ModelFileError("it has weights, and no exact centroids to use them.")
     specs |= _STANDARD if header["standardized"] else {}
+    specs |= _FILLS if header.get("imputed") else {}
     return specs | (_NAMES if header["named"] else {})
 
 

@@ -45,8 +45,9 @@ def save(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False)
     becomes None with a warning; predictions do not depend on it.
 
     Where the data were standardized before the fit, set ``standard_center_`` and
-    ``standard_scale_`` on the model, as ``sketchmeans cluster`` does: they are kept, for whoever
-    prepares the data of ``predict``, which does not use them itself.
+    ``standard_scale_`` on the model, as ``sketchmeans cluster`` does, and ``fill_values_`` where
+    missing values were filled in before that: they are kept, for whoever prepares the data of
+    ``predict``, which does not use them itself.
 
     Parameters
     ----------
@@ -77,15 +78,17 @@ def save(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False)
             "pipeline save the last step, and the others by themselves."
         )
     check_is_fitted(model)
-    if not overwrite:
-        refuse_existing(path, way_out="Choose another path, or pass overwrite=True.")
+    way_out = None if overwrite else "Choose another path, or pass overwrite=True."
+    if way_out is not None:
+        refuse_existing(path, way_out=way_out)
     header, arrays = _take_apart(model, name)
     try:
         check(header, container.place(arrays))
     except ModelFileError as error:
         raise ValueError(f"this model is not as fit left it: {error} Fit it again.") from error
-    with whole_file(path) as temporary, temporary.open("wb") as file:
-        container.write(file, header, arrays)
+    with whole_file(path, way_out=way_out) as temporary, temporary.open("wb") as file:
+        # Files without fill values are of format 1, which the first sketchmeans reads.
+        container.write(file, header, arrays, version=2 if header.get("imputed") else 1)
 
 
 def load(path: str | os.PathLike[str]) -> Model:
@@ -185,6 +188,9 @@ def _take_apart(model: Any, name: str) -> tuple[dict[str, Any], dict[str, FloatA
         if centroids.weights is not None:
             header["weighted"] = True
             arrays["centroids_weights"] = centroids.weights
+    if hasattr(model, "fill_values_"):
+        header["imputed"] = True
+        arrays["fill_values_"] = model.fill_values_
     if header["standardized"]:
         arrays["standard_center_"] = model.standard_center_
         arrays["standard_scale_"] = model.standard_scale_
@@ -267,6 +273,9 @@ def _put_together(header: dict[str, Any], arrays: dict[str, FloatArray]) -> Mode
         check_range("standard_scale_", arrays["standard_scale_"], np.finfo(float).tiny)
         model.standard_center_ = arrays["standard_center_"]
         model.standard_scale_ = arrays["standard_scale_"]
+    if header.get("imputed"):
+        check_range("fill_values_", arrays["fill_values_"])
+        model.fill_values_ = arrays["fill_values_"]
     if kept.cls is not FullKernelKMeans:
         model._n_features_out = model.rank_
     if kept.cls is KernelEmbedding:

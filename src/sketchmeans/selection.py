@@ -125,7 +125,7 @@ def choose_rank(
         rows.append({"rank": int(rank), "held-out objective": score / len(test)})
     best = min(row["held-out objective"] for row in rows)
     good = [row for row in rows if row["held-out objective"] <= 1.01 * best]
-    return int(good[0]["rank"]), Table(tuple(rows))
+    return min(int(row["rank"]) for row in good), Table(tuple(rows))
 
 
 def choose(

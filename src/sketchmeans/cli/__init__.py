@@ -9,7 +9,11 @@ from __future__ import annotations
 import difflib
 import importlib
 import re
+import signal
+import sys
+import threading
 import warnings
+from types import FrameType
 from typing import Any, TextIO
 
 import click
@@ -41,6 +45,9 @@ OPTIONS = {
 """What the command line calls parameters of the library."""
 # What stands in quotes, or is a part of a name, comes from the user.
 PARAMETER = re.compile(rf"(?<![\w'\"./-])({'|'.join(OPTIONS)})(?![\w'\"/-]|\.\w)")
+
+_ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""Signals that ask a process to end; Windows has no SIGHUP."""
 
 
 class _Commands(click.Group):
@@ -106,9 +113,34 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command line: exit code 0, 1 where a command failed, 2 where it was misused."""
+    """Run the command line: exit code 0, 1 where a command failed, 2 where it was misused.
+
+    Where a signal ended it, 128 and the number of the signal, as a shell reckons.
+    """
     warnings.showwarning = _show_warning
+    _end_in_order()
     cli.main(prog_name="sketchmeans")
+
+
+def _end_in_order() -> None:
+    """Let SIGTERM and SIGHUP unwind the command as Ctrl-C does: what is half-written is removed.
+
+    A signal that somebody ignores or handles already is left to them, as ``nohup`` wants it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for number in _ENDING:
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _end)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """Exit by an exception, so that everybody tidies up, which no further signal disturbs."""
+    del frame
+    for other in _ENDING:
+        if signal.getsignal(other) is _end:
+            signal.signal(other, signal.SIG_IGN)
+    sys.exit(128 + number)
 
 
 def _show_warning(

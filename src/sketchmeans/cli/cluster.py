@@ -104,7 +104,9 @@ def command(
     DATA is CSV or TSV (also gzip), Parquet, Feather, Arrow, NPY, NPZ or LIBSVM; - is standard
     input.
     """
+    from sketchmeans.files import exists_already
     from sketchmeans.io import check_output, write_labels
+    from sketchmeans.io.labels import FORCE
 
     if output == "-" and as_json:
         raise click.UsageError("-o - and --json both write to standard output. Choose one of them.")
@@ -138,13 +140,15 @@ def command(
     ).fit(table.X)
     model.set_params(verbose=0)
     for option, path in outputs.items():
-        check_output(path, force=force, labels=option == "output")  # it may have come meanwhile
-        if option == "output":
-            write_labels(path, table, model.labels_)
-        elif option == "report":
-            _report(data, model, table, path)
-        else:
-            _save(model, table, path)
+        try:
+            if option == "output":
+                write_labels(path, table, model.labels_, force=force)
+            elif option == "report":
+                _report(data, model, table, path, force)
+            else:
+                _save(model, table, path, force)
+        except FileExistsError as error:  # it came meanwhile
+            raise exists_already(path, FORCE) from error
     result = _result(data, model, table)
     result |= given(labels_file=output, model_file=model_path, report_file=report)
     if as_json:
@@ -153,7 +157,7 @@ def command(
         click.echo(_summary(result, model, verbose), err=output == "-")
 
 
-def _save(model: Any, table: TableData, path: str) -> None:
+def _save(model: Any, table: TableData, path: str, force: bool) -> None:
     """Write the model, with what ``predict`` must know of the columns."""
     import numpy as np
 
@@ -163,7 +167,9 @@ def _save(model: Any, table: TableData, path: str) -> None:
         model.feature_names_in_ = np.array(table.names, object)
     if table.scale is not None:
         model.standard_center_, model.standard_scale_ = table.center, table.scale
-    save(model, path, overwrite=True)
+    if table.fill_values is not None:
+        model.fill_values_ = table.fill_values
+    save(model, path, overwrite=force)
 
 
 def _result(data: str, model: Any, table: TableData) -> dict[str, Any]:
@@ -246,7 +252,7 @@ def _summary(result: dict[str, Any], model: Any, verbose: bool) -> str:
     return "\n\n".join([*parts, *(["\n".join(written)] if written else [])])
 
 
-def _report(data: str, model: Any, table: TableData, path: str) -> None:
+def _report(data: str, model: Any, table: TableData, path: str, force: bool) -> None:
     """Write the report; rows without ids go by their number in the file."""
     from sketchmeans.report import Preparation, write_report
 
@@ -260,5 +266,5 @@ def _report(data: str, model: Any, table: TableData, path: str) -> None:
         truth=table.labels,
         source="standard input" if data == "-" else data,
         preparation=Preparation(table.center, table.scale, table.n_dropped, table.n_imputed),
-        overwrite=True,
+        overwrite=force,
     )

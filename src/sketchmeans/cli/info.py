@@ -53,6 +53,7 @@ def _text(path: str, found: dict[str, Any]) -> str:
         f"{human(os.path.getsize(path))}.",
         f"Columns: {found['n_features_in_']:,}"
         + (", known by name" if found["named"] else "")
+        + (", missing values filled in" if found.get("imputed") else "")
         + (", standardized" if found["standardized"] else "")
         + ".",
         f"Options: {options}.",

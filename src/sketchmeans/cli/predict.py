@@ -55,7 +55,8 @@ def command(
     """Assign the rows of DATA to the clusters of MODEL.
 
     Columns are found by their names, where both the model and DATA have names; other columns are
-    left alone. Data that were standardized for the model are standardized in the same way here.
+    left alone. Data that were standardized for the model are standardized in the same way here;
+    missing values that were filled in for it are filled in by the same numbers.
     """
     import numpy as np
 
@@ -81,6 +82,7 @@ def command(
         columns=columns,
         expected=None if names is None else list(names),
         n_features=fitted.n_features_in_,
+        fill_values=getattr(fitted, "fill_values_", None),
         **reading,
     )
     if hasattr(fitted, "standard_scale_"):
@@ -90,11 +92,13 @@ def command(
         show("predict", 0, 1, (rows, "rows"))
         labels = fitted.set_params(n_jobs=jobs).predict(table.X)
         show("predict", 1, 1, (rows, "rows"))
-    check_output(output, force=force, labels=True)  # it may have come meanwhile
-    write_labels(output, table, labels)
+    write_labels(output, table, labels, force=force)
     counts = dict(enumerate(np.bincount(labels).tolist()))
     if as_json:
-        print_json({"model": model, "data": data, "rows": len(labels), "clusters": counts})
+        prepared = {"rows_dropped": table.n_dropped, "values_imputed": table.n_imputed}
+        print_json(
+            {"model": model, "data": data, "rows": len(labels), **prepared, "clusters": counts}
+        )
     elif output != "-" and not quiet:
         click.echo(f"{len(labels):,} rows. Labels: {output}")
     if verbose:

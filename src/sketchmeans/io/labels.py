@@ -17,6 +17,7 @@ from sketchmeans.io.opening import EXTENSIONS, DataError
 from sketchmeans.io.table import TableData
 from sketchmeans.kernels import FloatArray
 
+FORCE = "Say --force to overwrite it, or choose another name."
 WRITTEN = ("csv", "tsv", "parquet", "feather", "arrow", "npy")
 
 
@@ -30,27 +31,30 @@ def check_output(path: str | os.PathLike[str], *, force: bool, labels: bool = Fa
     if not target.parent.is_dir():
         raise DataError(f"the folder {target.parent} does not exist. Create it first.")
     try:
-        with tempfile.NamedTemporaryFile(prefix=".unfinished-", dir=target.parent):
+        with tempfile.TemporaryFile(dir=target.parent):  # without a name, where the system can
             pass
     except OSError as error:
         raise DataError(
             f"{os.fspath(path)} cannot be written: {error.strerror}. Choose another folder."
         ) from error
     if not force:
-        refuse_existing(path, way_out="Say --force to overwrite it, or choose another name.")
+        refuse_existing(path, way_out=FORCE)
 
 
-def write_labels(path: str | os.PathLike[str], table: TableData, labels: FloatArray) -> None:
+def write_labels(
+    path: str | os.PathLike[str], table: TableData, labels: FloatArray, *, force: bool = True
+) -> None:
     """Write a cluster a row, beside its id, or its row number where there is no id column.
 
     The format follows the extension: CSV, TSV, Parquet, Feather, or NPY; ``-`` is CSV to standard
     output. NPY holds the labels alone, one a row of the source, and −1 for rows that were dropped.
+    A file that exists is replaced by ``force`` alone.
     """
     if os.fspath(path) == "-":
         _write_text(sys.stdout, table, labels, ",")
         return
     format = _format(Path(path))
-    with whole_file(path) as temporary:
+    with whole_file(path, way_out=None if force else FORCE) as temporary:
         if format == "npy":
             every = np.full(table.n_rows, -1, np.int32)
             every[table.rows - 1] = labels

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,27 +24,29 @@ def completed(
     name: str,
     drop_missing: bool,
     impute: str | float | None,
+    fill_values: FloatArray | None,
     *,
     training: bool,
 ) -> TableData:
     """Refuse, drop or fill in what is missing; refuse what is infinite.
 
-    Where there is a model already, it says which columns there are, and nothing can be filled in.
+    Where there is a model already, it says which columns there are, and what is filled in.
     """
     X = table.X
     values = X.data if sparse.issparse(X) else X
     blocks = data_blocks(X) if values.ndim == 2 else [slice(0, len(values))]
     if all(np.isfinite(values[rows]).all() for rows in blocks):
+        cells = np.empty((0, 2), int)
+    else:
+        cells = np.argwhere(~np.isfinite(values)) if values.ndim == 2 else _stored_cells(X)
+    if len(cells):
+        _refuse_infinite(table, name, cells, training)
+    if impute is not None:
+        # Of every column: the rows of predict may lack values where these have them all.
+        fill_values = _fill_values(X, table.names, name, impute)
+        table = replace(table, fill_values=fill_values)
+    if not len(cells):
         return table
-    cells = np.argwhere(~np.isfinite(values)) if values.ndim == 2 else _stored_cells(X)
-    found = X[cells[:, 0], cells[:, 1]]
-    found = np.asarray(found).ravel()
-    if np.isinf(found).any():
-        row, column = cells[np.isinf(found)][0]
-        raise DataError(
-            f"{name}: column {quoted(table.names[column])} holds an infinite value in row "
-            f"{row + 1}. Mend it{', or leave the column out with --columns' if training else ''}."
-        )
     if drop_missing:
         complete = np.ones(X.shape[0], bool)
         complete[cells[:, 0]] = False
@@ -60,8 +63,12 @@ def completed(
             ids=None if table.ids is None else table.ids[complete],
             labels=None if table.labels is None else table.labels[complete],
         )
-    if impute is not None:
-        _fill(X, cells, table.names, name, impute)
+    if fill_values is not None:
+        if sparse.issparse(X):
+            places = np.flatnonzero(np.isnan(X.data))
+            X.data[places] = fill_values[X.indices[places]]
+        else:
+            X[cells[:, 0], cells[:, 1]] = fill_values[cells[:, 1]]
         return replace(table, n_imputed=len(cells))
     row, column = cells[0]
     rows, columns = len(np.unique(cells[:, 0])), len(np.unique(cells[:, 1]))
@@ -75,6 +82,16 @@ def completed(
     raise DataError(f"{said}. Leave such rows out with --drop-missing, or fill them in {way_out}.")
 
 
+def _refuse_infinite(table: TableData, name: str, cells: FloatArray, training: bool) -> None:
+    found = np.asarray(table.X[cells[:, 0], cells[:, 1]]).ravel()
+    if np.isinf(found).any():
+        row, column = cells[np.isinf(found)][0]
+        raise DataError(
+            f"{name}: column {quoted(table.names[column])} holds an infinite value in row "
+            f"{row + 1}. Mend it{', or leave the column out with --columns' if training else ''}."
+        )
+
+
 def _stored_cells(X: Any) -> FloatArray:
     """Return row and column of every stored value of a CSR matrix that is not finite."""
     places = np.flatnonzero(~np.isfinite(X.data))
@@ -82,20 +99,33 @@ def _stored_cells(X: Any) -> FloatArray:
     return np.column_stack([rows, X.indices[places]])
 
 
-def _fill(X: Any, cells: FloatArray, names: Sequence[str], name: str, impute: str | float) -> None:
-    """Put the mean, the median or a number into missing cells, in place."""
-    if sparse.issparse(X):
-        raise DataError(f"{name} is sparse: --impute cannot fill it in. Use --drop-missing.")
-    for column in np.unique(cells[:, 1]):
-        values = X[:, column]
+def _fill_values(X: Any, names: Sequence[str], name: str, impute: str | float) -> FloatArray:
+    """Return the number, or the mean or the median of what is there, for each column."""
+    n, p = X.shape
+    if not isinstance(impute, str):
+        return np.full(p, float(impute))
+    fill_values = np.empty(p)
+    columns = _stored_columns(X) if sparse.issparse(X) else (X[:, column] for column in range(p))
+    for column, values in enumerate(columns):
         there = values[~np.isnan(values)]
-        if isinstance(impute, str) and not len(there):
+        zeros = n - len(values)  # those that a sparse column does not store
+        if not len(there) + zeros:
             raise DataError(
                 f"{name}: column {quoted(names[column])} has no value at all, so that it has no "
                 f"{impute}. Leave it out with --columns."
             )
-        if isinstance(impute, str):
-            filler = np.mean(there, dtype=np.float64) if impute == "mean" else np.median(there)
+        if impute == "mean":
+            fill_values[column] = there.sum(dtype=np.float64) / (len(there) + zeros)
+        elif zeros > len(there):
+            fill_values[column] = 0  # without writing the zeros out
         else:
-            filler = impute
-        X[cells[cells[:, 1] == column, 0], column] = filler
+            fill_values[column] = np.median(np.concatenate([there, np.zeros(zeros, X.dtype)]))
+    return fill_values
+
+
+def _stored_columns(X: Any) -> Iterator[FloatArray]:
+    """Yield the stored values of each column of a CSR matrix."""
+    by_column = X.tocsc()
+    by_column.sum_duplicates()
+    for start, stop in pairwise(by_column.indptr):
+        yield by_column.data[start:stop]

@@ -21,7 +21,11 @@ from sketchmeans.io.missing import completed
 from sketchmeans.io.opening import DataError, DataFile, open_data
 from sketchmeans.io.source import Source, column_option, quoted, unnamed
 from sketchmeans.kernels import FloatArray
+from sketchmeans.memory import human
 from sketchmeans.points import data_blocks
+
+MOST_DENSE = 4_000_000_000
+"""Bytes that sparse rows may take when they are made dense, which standardizing them needs."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,8 @@ class TableData:
     label_name: str | None = None
     n_imputed: int = 0
     """Values that were missing and filled in."""
+    fill_values: FloatArray | None = None
+    """What ``impute`` fills in, a number a column; None if it was not asked for."""
     center: FloatArray | None = None
     """What ``standardize`` took away from each column; None if it was not asked for."""
     scale: FloatArray | None = None
@@ -61,21 +67,22 @@ class TableData:
     ) -> TableData:
         """Return the table with columns of mean 0 and deviation 1, or moved as those of another.
 
-        A constant column is moved and not divided. Sparse columns are divided alone: moving them
-        would fill them. X itself is changed: no second copy of the data is made.
+        A constant column is moved and not divided. X itself is changed: no second copy of the data
+        is made. Sparse columns become dense, unless nothing is taken away from any of them: the
+        same rows give the same numbers in any format.
         """
         X = self.X
-        if scale is None:
+        if sparse.issparse(X) and (center is None or center.any()):
+            X = _dense(X, training=center is None)
+        if center is None or scale is None:
             center, scale = _moments(X)
         if sparse.issparse(X):
-            center = np.zeros(X.shape[1])
             X.data /= scale[X.indices].astype(X.dtype)
         else:
-            assert center is not None
             for rows in data_blocks(X):
                 X[rows] -= center.astype(X.dtype)
                 X[rows] /= scale.astype(X.dtype)
-        return replace(self, center=center, scale=scale)
+        return replace(self, X=X, center=center, scale=scale)
 
 
 def read_table(
@@ -89,6 +96,7 @@ def read_table(
     drop_missing: bool = False,
     impute: str | float | None = None,
     standardize: bool = False,
+    fill_values: FloatArray | None = None,
     expected: Sequence[str] | None = None,
     n_features: int | None = None,
     libsvm_base: int | None = None,
@@ -118,7 +126,9 @@ def read_table(
     impute : {"mean", "median"} or float, optional
         What to fill in for missing values.
     standardize : bool
-        Give every column mean 0 and deviation 1.
+        Give every column mean 0 and deviation 1. A sparse table becomes a dense one.
+    fill_values : array, optional
+        What the model that there is fills in for missing values, a number a feature.
     expected : sequence of str, optional
         The features, by name, of a file that has names; other columns are left alone.
     n_features : int, optional
@@ -154,9 +164,11 @@ def read_table(
         if n_features is not None and X.shape[1] < n_features:
             X = _widened(X, n_features)
         table = _assembled(source, features, X, others, own, id_column, label_column)
-        if not source.complete:
+        if not source.complete or impute is not None:
             training = n_features is None
-            table = completed(table, file.name, drop_missing, impute, training=training)
+            table = completed(
+                table, file.name, drop_missing, impute, fill_values, training=training
+            )
         if n_features is None:
             _warn_of_counters(table, source)
     return table.standardized() if standardize else table
@@ -216,17 +228,30 @@ def _assembled(
     )
 
 
+def _dense(X: Any, *, training: bool) -> FloatArray:
+    """Return a sparse matrix as an array, where that is not too large."""
+    n, p = X.shape
+    needed = n * p * X.dtype.itemsize
+    if needed > MOST_DENSE:
+        way_out = (
+            "Leave --standardize out; to divide the columns in the file keeps their zeros"
+            if training
+            else "Split the rows among several files"
+        )
+        raise DataError(
+            f"{n:,} sparse rows of {p:,} columns would take {human(needed)} once they are "
+            f"standardized, which fills in their zeros, and at most {human(MOST_DENSE)} are taken "
+            f"for that. {way_out}."
+        )
+    return X.toarray()
+
+
 def _moments(X: Any) -> tuple[FloatArray, FloatArray]:
     """Return mean and deviation of each column, in float64 over fixed blocks of rows.
 
     Sums run about the first row, which keeps the digits of columns far from zero.
     """
     n, p = X.shape
-    if sparse.issparse(X):
-        mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
-        squares = np.asarray(X.multiply(X).mean(axis=0, dtype=np.float64)).ravel()
-        deviation = np.sqrt(np.maximum(squares - mean**2, 0))
-        return np.zeros(p), np.where(deviation > 0, deviation, 1.0)
     first = X[0].astype(np.float64)
     total, squares = np.zeros(p), np.zeros(p)
     for rows in data_blocks(X):

@@ -91,8 +91,9 @@ def write_report(
             f"{type(model).__name__} has no clusters to report. Fit KernelKMeans or "
             "FullKernelKMeans."
         )
-    if not overwrite:
-        refuse_existing(path, way_out="Choose another name, or give overwrite=True.")
+    way_out = None if overwrite else "Choose another name, or give overwrite=True."
+    if way_out is not None:
+        refuse_existing(path, way_out=way_out)
     n = len(model.labels_)
     if X is not None and hasattr(X, "to_numpy"):
         feature_names = list(X.columns) if feature_names is None else feature_names
@@ -127,7 +128,7 @@ def write_report(
             source=source,
             random_state=random_state,
         )
-    with whole_file(path) as temporary:
+    with whole_file(path, way_out=way_out) as temporary:
         temporary.write_bytes(text.encode("utf-8"))
     return Path(path)
 

@@ -28,7 +28,7 @@ import sklearn
 
 import sketchmeans
 from sketchmeans.datasets import load_segmentation
-from sketchmeans.files import refuse_existing, write_whole
+from sketchmeans.files import Folder, refuse_existing
 from sketchmeans.reproduce import drawing
 from sketchmeans.reproduce.claims import judge, measure_claims
 from sketchmeans.reproduce.experiments import (
@@ -93,13 +93,13 @@ def reproduce(
         trials = QUICK_TRIALS if quick else FULL_TRIALS
     if trials < 2:
         raise ValueError(f"trials={trials} is too few: a spread needs at least 2.")
-    folder = Path(out)
+    folder = Folder(Path(out), None if overwrite else "Choose another folder, or give --force.")
     drawing.need_matplotlib()
     load_segmentation()
-    if not overwrite:
+    if folder.way_out is not None:
         for name in FILES:
-            refuse_existing(folder / name, way_out="Choose another folder, or give --force.")
-    folder.mkdir(parents=True, exist_ok=True)
+            refuse_existing(folder.path / name, way_out=folder.way_out)
+    folder.path.mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()
     landmarks = (LANDMARKS[0], 20, 50, LANDMARKS[-1]) if quick else LANDMARKS
     multiples = (2.0, 4.0) if quick else (1.5, 2.0, 3.0, 4.0, 8.0)
@@ -135,22 +135,21 @@ def reproduce(
     )
     drawing.draw_local_kernels(folder, panels)
     write("local-kernels", "\n\n".join(str(local_text(panel)) for panel in panels), panels)
-    page = folder / PAGE
     minutes = (time.perf_counter() - start) / 60
-    write_whole(page, page_text(command, _versions(), minutes, table, figure, panels, claims))
-    return page
+    folder.write(PAGE, page_text(command, _versions(), minutes, table, figure, panels, claims))
+    return folder.path / PAGE
 
 
 class _Tables:
     """Writes tables to a folder, as text and as data, with the facts that all of them share."""
 
-    def __init__(self, folder: Path, facts: dict[str, str]) -> None:
+    def __init__(self, folder: Folder, facts: dict[str, str]) -> None:
         self.folder, self.facts = folder, facts
 
     def __call__(self, name: str, text: str, results: Any) -> None:
-        write_whole(self.folder / f"{name}.md", text + "\n")
+        self.folder.write(f"{name}.md", text + "\n")
         content = json.dumps({**self.facts, "results": results}, default=asdict, indent=1)
-        write_whole(self.folder / f"{name}.json", content + "\n")
+        self.folder.write(f"{name}.json", content + "\n")
 
 
 def _versions() -> str:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sketchmeans.files import whole_file
+from sketchmeans.files import Folder
 from sketchmeans.reproduce.experiments import Figure3, LocalPanel, RingsPicture
 from sketchmeans.reproduce.trials import Row
 
@@ -64,15 +63,15 @@ def need_matplotlib() -> None:
         ) from None
 
 
-def save(figure: Any, folder: Path, name: str) -> None:
+def save(figure: Any, folder: Folder, name: str) -> None:
     """Write a figure as PNG and as SVG."""
     for suffix in (".png", ".svg"):
         metadata = {"Date": None} if suffix == ".svg" else {}
-        with whole_file(folder / (name + suffix)) as temporary:
+        with folder.whole_file(name + suffix) as temporary:
             figure.savefig(temporary, format=suffix[1:], metadata=metadata)
 
 
-def draw(folder: Path, name: str, plot: Callable[[Any], Any], size: tuple[float, float]) -> None:
+def draw(folder: Folder, name: str, plot: Callable[[Any], Any], size: tuple[float, float]) -> None:
     """Let ``plot`` fill a new figure of this size in inches, and write it."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -83,7 +82,7 @@ def draw(folder: Path, name: str, plot: Callable[[Any], Any], size: tuple[float,
         save(figure, folder, name)
 
 
-def draw_figure_1(folder: Path, picture: RingsPicture) -> None:
+def draw_figure_1(folder: Folder, picture: RingsPicture) -> None:
     """Draw the two classes and the centroids that plain K-means finds."""
 
     def plot(figure: Any) -> None:
@@ -111,7 +110,7 @@ def draw_figure_1(folder: Path, picture: RingsPicture) -> None:
     draw(folder, "figure-1", plot, (4.8, 5.3))
 
 
-def draw_figure_2(folder: Path, picture: RingsPicture) -> None:
+def draw_figure_2(folder: Folder, picture: RingsPicture) -> None:
     """Draw the embeddings: the paper's four panels, and two beyond it."""
 
     def plot(figure: Any) -> None:
@@ -151,7 +150,7 @@ def _two_classes(axes: Any, X: Any, truth: Any) -> None:
         )
 
 
-def draw_figure_3(folder: Path, found: Figure3) -> None:
+def draw_figure_3(folder: Folder, found: Figure3) -> None:
     """Draw error and accuracy against m: the paper's comparison above, what is beyond it below."""
 
     def plot(figure: Any) -> None:
@@ -214,7 +213,7 @@ def _curve(axes: Any, rows: list[Row], quantity: str, name: str) -> None:
     )
 
 
-def draw_local_kernels(folder: Path, panels: list[LocalPanel]) -> None:
+def draw_local_kernels(folder: Folder, panels: list[LocalPanel]) -> None:
     """Draw NMI against the numbers kept a sample, a panel a data set and kernel width."""
 
     def plot(figure: Any) -> None:
