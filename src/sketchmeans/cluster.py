@@ -18,7 +18,7 @@ from sketchmeans.checks import (
     check_weights,
     distinct_rows,
 )
-from sketchmeans.engine import Crew, thread_controller
+from sketchmeans.engine import Crew
 from sketchmeans.estimator import Embedded, SketchedEstimator, work_of
 from sketchmeans.kernels import FloatArray
 from sketchmeans.lloyd import Refined, refine
@@ -207,18 +207,17 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
         found: dict[int, KMeans] = {}
 
         def start(index: int) -> None:
-            # NOTE: scikit-learn's K-means sums in the order of its threads, so that its last bits
-            # depend on them. One thread a start, and starts side by side, keeps them fixed.
-            with thread_controller().limit(limits=1, user_api="openmp"):
-                model = KMeans(
-                    self.n_clusters,
-                    n_init=1,
-                    max_iter=self.max_iter,
-                    tol=self.tol,
-                    random_state=seeds[index],
-                )
-                found[index] = model.fit(embedded.embedding, sample_weight=embedded.weights)
+            model = KMeans(
+                self.n_clusters,
+                n_init=1,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                random_state=seeds[index],
+            )
+            found[index] = model.fit(embedded.embedding, sample_weight=embedded.weights)
 
+        # NOTE: scikit-learn's K-means sums in the order of its threads, so that its last bits
+        # depend on them. The crew gives one thread to a start, and runs starts side by side.
         with Crew(embedded.plan.n_starts) as crew:
             crew.each(start, range(self.n_init))
         return found[min(found, key=lambda index: (found[index].inertia_, index))]

@@ -15,6 +15,7 @@ from sklearn.metrics import normalized_mutual_info_score
 from sketchmeans.cluster import KernelKMeans
 from sketchmeans.comparison import accuracy
 from sketchmeans.datasets import make_rings
+from sketchmeans.engine import Crew
 from sketchmeans.files import refuse_existing, whole_file
 from sketchmeans.kernels import FloatArray
 
@@ -76,7 +77,8 @@ def write_examples(folder: str | os.PathLike[str], *, force: bool = False) -> li
 def main() -> None:
     """Cluster two data sets and say what was found."""
     X, truth = make_rings(4000, random_state=0)
-    plain = KMeans(2, n_init=10, random_state=0).fit_predict(X)
+    with Crew(1):
+        plain = KMeans(2, n_init=10, random_state=0).fit_predict(X)
     rings = KernelKMeans(
         2, kernel="polynomial", degree=2, coef0=0, rank=2, oversampling=10, random_state=0
     ).fit(X)
@@ -99,7 +101,8 @@ def main() -> None:
     model = KernelKMeans(10, gamma="4*median", n_passes=2, n_refine=1, random_state=0)
     model.fit(digits.data / 16)
     seconds = time.perf_counter() - start
-    baseline = KMeans(10, n_init=10, random_state=0).fit_predict(digits.data / 16)
+    with Crew(1):
+        baseline = KMeans(10, n_init=10, random_state=0).fit_predict(digits.data / 16)
     print("Handwritten digits, 1,797 images of 64 pixels, ten clusters, rbf kernel.\n")
     print("  cluster  images  mostly")
     for cluster in range(10):

@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import check_random_state
-from threadpoolctl import threadpool_limits
 
 from sketchmeans.checks import check_count
+from sketchmeans.engine import Crew
 from sketchmeans.estimator import Embedded
 from sketchmeans.kernels import FloatArray
 from sketchmeans.lowrank import LowRank
@@ -73,7 +73,7 @@ def stability(
 ) -> float:
     """Return the mean agreement (ARI) of K-means on two halves, each extended to all samples."""
     scores = []
-    with threadpool_limits(1):  # small problems: threads would only wait for each other
+    with Crew(1):  # small problems: threads would only wait for each other
         for _ in range(n_splits):
             order = random.permutation(len(Y))
             halves = order[: len(Y) // 2], order[len(Y) // 2 :]

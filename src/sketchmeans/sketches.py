@@ -8,7 +8,6 @@ set to the number of the chunk. ``SKETCHES`` is the registry that estimators and
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -57,13 +56,11 @@ class Sketch(ABC):
         if width < 1 or n < 1:
             raise ValueError(f"a sketch needs at least one row and column, not {n} × {width}.")
         self.n, self.width, self.seed = n, width, seed
+        self._key = np.random.SeedSequence(seed).generate_state(2, np.uint64)
+        self._matrix: FloatArray | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(n={self.n}, width={self.width}, seed={self.seed})"
-
-    @cached_property
-    def _key(self) -> FloatArray:
-        return np.random.SeedSequence(self.seed).generate_state(2, np.uint64)
 
     def _generator(self, chunk: int, stream: int = 0) -> np.random.Generator:
         return np.random.Generator(np.random.Philox(key=self._key, counter=[0, 0, chunk, stream]))
@@ -82,14 +79,19 @@ class Sketch(ABC):
             out[low - start : high - start] = block[low - first : high - first]
         return out
 
-    @cached_property
+    @property
     def matrix(self) -> FloatArray:
         """The whole of Ω, made once: a pass meets each block of its rows n / tile times."""
-        return self.rows(0, self.n)
+        # NOTE: before Python 3.12 ``cached_property`` has a lock that all sketches share. A child
+        # that was forked while another thread drew a sketch would wait for it for ever.
+        matrix = self._matrix
+        if matrix is None:
+            matrix = self._matrix = self.rows(0, self.n)
+        return matrix
 
     def release(self) -> None:
         """Drop the matrix; it is made again if it is asked for."""
-        self.__dict__.pop("matrix", None)
+        self._matrix = None
 
     def apply(self, columns: FloatArray, *, n_threads: int = 1) -> FloatArray:
         """Return columnsᵀΩ for whole columns of the kernel, an array of shape (n, m)."""

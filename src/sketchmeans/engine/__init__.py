@@ -54,8 +54,9 @@ from sketchmeans.engine.passes import (
     symmetric_pass,
     tournament_pass,
 )
+from sketchmeans.engine.pools import thread_controller
 from sketchmeans.engine.schedule import grid, native_tile_rows, tile_rows, tournament
-from sketchmeans.engine.threads import Crew, count_threads, thread_controller
+from sketchmeans.engine.threads import Crew, count_threads
 
 __all__ = [
     "Crew",

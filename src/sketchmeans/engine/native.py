@@ -51,6 +51,9 @@ def compiled() -> Any:
     return _native
 
 
+compiled()  # now: a child forked while another thread imports it, in its first fit, would hang
+
+
 def engine_name() -> str:
     """Return which engine runs: the one that ``SKETCHMEANS_ENGINE`` asks for, or the better one."""
     wanted = os.environ.get(VARIABLE, "")

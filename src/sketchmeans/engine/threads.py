@@ -7,14 +7,14 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from functools import cache
 from types import TracebackType
 from typing import Any, TypeVar
 
 import joblib
 import numpy as np
 from joblib.parallel import get_active_backend
-from threadpoolctl import ThreadpoolController
+
+from sketchmeans.engine.pools import OneThread
 
 Task = TypeVar("Task")
 
@@ -25,12 +25,17 @@ _PATIENCE = 0.1
 def count_threads(n_jobs: int | None) -> int:
     """Turn ``n_jobs`` into a number of threads.
 
-    None means all cores, but one inside a joblib or Dask worker: there the outer level has taken
-    the cores already. Negative numbers count from all cores down, as in joblib.
+    None means what ``joblib.parallel_config`` says, and all cores where it says nothing; but one
+    inside a joblib or Dask worker: there the outer level has taken the cores already. Negative
+    numbers count from all cores down, as in joblib.
     """
     if n_jobs is None:
-        inside = get_active_backend()[0].nesting_level or _in_dask_worker()
-        return 1 if inside else joblib.cpu_count()
+        backend, configured = get_active_backend()
+        if backend.nesting_level or _in_dask_worker():
+            return 1
+        n_jobs = -1 if configured is None else int(configured)
+    if n_jobs == 0:
+        raise ValueError("n_jobs=0 is no number of threads: give 1, 2, …, -1 (all) or None.")
     if n_jobs < 0:
         return max(1, joblib.cpu_count() + 1 + n_jobs)
     return n_jobs
@@ -45,50 +50,6 @@ def _in_dask_worker() -> bool:
     except ValueError:
         return False
     return True
-
-
-class _OneBlasThread:
-    """Holds BLAS to one thread while any crew asks for it.
-
-    The limit is one setting of the process. Fits that run side by side overlap in any order, so
-    the first to come sets it and the last to go restores it. Ctrl-C may strike at any step: the
-    steps are in such an order that a later ``release`` restores what was there before.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()  # a crew may be collected, and released, while one holds
-        self._holders: set[int] = set()
-        self._before: Any = None
-
-    def hold(self, crew: Crew) -> None:
-        with self._lock:
-            first = not self._holders
-            self._holders.add(id(crew))
-            if self._before is None:
-                self._before = _blas_controller().limit(limits=None)
-            if first:
-                _blas_controller().limit(limits=1)
-
-    def release(self, crew: Crew) -> None:
-        with self._lock:
-            self._holders.discard(id(crew))
-            if not self._holders and self._before is not None:
-                self._before.restore_original_limits()
-                self._before = None
-
-
-_BLAS = _OneBlasThread()
-
-
-@cache
-def thread_controller() -> ThreadpoolController:
-    """Return the one controller of the process: looking for the libraries takes milliseconds."""
-    return ThreadpoolController()
-
-
-@cache
-def _blas_controller() -> ThreadpoolController:
-    return thread_controller().select(user_api="blas")
 
 
 _IDLE: list[ThreadPoolExecutor] = []
@@ -113,22 +74,26 @@ class Abandoned(Exception):
 
 
 class Crew:
-    """A few threads that take tasks from one list, with BLAS held to one thread each.
+    """A few threads that take tasks from one list, with BLAS and OpenMP held to one thread each.
 
     The thread that calls ``each`` is one of them. ``each`` returns when every task is done. An
     exception in a task, or Ctrl-C, stops the others before their next task and is raised. Where no
-    task calls BLAS, ``blas=False`` saves the time to hold and release it.
+    task calls either, ``blas=False`` saves the time to hold and release them.
     """
+
+    _libraries: OneThread | None = None
 
     def __init__(self, n_threads: int, *, blas: bool = True) -> None:
         self.n_threads = n_threads
         self._blas = blas
         self.stopped = False
         self._others: list[ThreadPoolExecutor] = []
+        self._process = os.getpid()
 
     def __enter__(self) -> Crew:
         if self._blas:
-            _BLAS.hold(self)
+            self._libraries = OneThread()
+            self._libraries.hold()
         self._others = [_idle_thread() for _ in range(self.n_threads - 1)]
         return self
 
@@ -138,16 +103,26 @@ class Crew:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if kind is None:
+        if self._forked:
+            pass  # the threads stayed with the parent
+        elif kind is None:
             _IDLE.extend(self._others)
         else:  # one that was interrupted twice may still be at work
             for other in self._others:
                 other.shutdown()
         self._others = []
-        _BLAS.release(self)
+        self._release()
 
     def __del__(self) -> None:
-        _BLAS.release(self)  # Ctrl-C may have struck before the body of ``with``, or after it
+        self._release()  # Ctrl-C may have struck before the body of ``with``, or after it
+
+    def _release(self) -> None:
+        if self._libraries is not None:
+            self._libraries.release()
+
+    @property
+    def _forked(self) -> bool:
+        return os.getpid() != self._process
 
     def each(
         self,
@@ -191,6 +166,13 @@ class Crew:
                 self.stopped = True
                 raise
 
+        def help_out() -> None:
+            if self._blas:
+                with OneThread():
+                    drain()
+            else:
+                drain()
+
         def report() -> None:
             nonlocal reported
             if progress is not None and done > reported:
@@ -199,13 +181,14 @@ class Crew:
 
         drains: list[Future[None]] = []
         try:
-            drains.extend(other.submit(drain) for other in self._others)
+            drains.extend(other.submit(help_out) for other in self._others)
             drain(report)
             for other in drains:
                 other.result()
         except BaseException:
             self.stopped = True
-            wait(drains)
+            if not self._forked:  # a child that leaves a task by an error has nobody to wait for
+                wait(drains)
             raise
         report()
 

@@ -15,7 +15,7 @@ from sklearn.preprocessing import normalize, scale
 from sketchmeans.cluster import KernelKMeans
 from sketchmeans.comparison import accuracy
 from sketchmeans.datasets import load_segmentation, make_rings
-from sketchmeans.engine import thread_controller
+from sketchmeans.engine import Crew
 from sketchmeans.kernels import FloatArray
 from sketchmeans.reproduce.trials import Contender, Problem, Report, Row, run
 
@@ -134,7 +134,7 @@ def rings_picture(seed: int) -> RingsPicture:
     """Return the data of Figures 1 and 2 from the first draw that Table 1 averages over."""
     first = int(np.random.default_rng(seed).integers(2**31 - 1, size=1)[0])
     X, truth = rings(first)
-    with thread_controller().limit(limits=1):
+    with Crew(1):
         plain = KMeans(2, n_init=10, random_state=first).fit(X)
     panels = []
     for contender in (*TABLE_1[:4], TABLE_1[5], TABLE_1[9]):

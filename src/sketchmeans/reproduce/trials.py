@@ -13,7 +13,7 @@ from sklearn.metrics import normalized_mutual_info_score
 
 from sketchmeans.cluster import KernelKMeans
 from sketchmeans.comparison import accuracy, kernel_of, measure
-from sketchmeans.engine import thread_controller
+from sketchmeans.engine import Crew
 from sketchmeans.full import FullKernelKMeans
 from sketchmeans.kernels import FloatArray
 
@@ -101,7 +101,7 @@ def run_trial(problem: Problem, contender: Contender, seed: int) -> Outcome:
     """Cluster the data of ``seed`` by the contender, and measure its exact error."""
     X, truth = problem.draw(seed)
     if contender.kind == "plain":
-        with thread_controller().limit(limits=1):
+        with Crew(1):
             plain = KMeans(
                 problem.n_clusters, n_init=10, max_iter=problem.max_iter, random_state=seed
             ).fit(X)
