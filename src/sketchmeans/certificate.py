@@ -190,9 +190,12 @@ def gap_bound(low_rank: LowRank, known: Moments, n_clusters: int) -> float:
 
 def _signed_leading(F: FloatArray, Y: FloatArray, k: int) -> float:
     """Σ of the k largest positive and k largest negative eigenvalues of FFᵀ − YYᵀ, absolute."""
-    both = np.concatenate([F, Y], axis=1)
     signs = np.repeat([1.0, -1.0], [F.shape[1], Y.shape[1]])
-    R = linalg.qr(both, mode="r", check_finite=False)[0][: both.shape[1]]
+    R = np.zeros((0, len(signs)))
+    for rows in row_blocks(len(F)):  # R of [F, Y] from R of the rows above and a block of rows
+        both = np.concatenate([F[rows], Y[rows]], axis=1)
+        both = np.concatenate([R, both])
+        R = linalg.qr(both, mode="r", check_finite=False, overwrite_a=True)[0][: len(signs)]
     values = np.linalg.eigvalsh((R * signs) @ R.T)
     return float(np.maximum(values[::-1][:k], 0).sum() + np.maximum(-values[:k], 0).sum())
 
