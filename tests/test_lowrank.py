@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 from scipy.stats import chisquare
 from sklearn.kernel_approximation import Nystroem
 
@@ -26,7 +27,7 @@ from sketchmeans.lowrank import (
     nystrom_randomized,
     rp_cholesky,
 )
-from sketchmeans.lowrank.nystrom import from_landmarks
+from sketchmeans.lowrank.nystrom import _column_norms, from_landmarks
 from sketchmeans.operators import DataOperator
 from sketchmeans.precomputed import PrecomputedOperator
 
@@ -85,29 +86,34 @@ def test_every_method_keeps_below_the_kernel_and_its_trace_error_is_exact(
     np.testing.assert_allclose(new, Y / root, atol=1e-7)
 
 
-@pytest.mark.parametrize("method", [m for m in METHODS if METHODS[m].landmarks])
-@pytest.mark.parametrize("sketch", ["auto", "diagonal", "kmeans"])
-def test_landmark_methods_evaluate_their_columns_and_the_diagonal(method, sketch):
-    if sketch != "auto" and not METHODS[method].sketches:
-        pytest.skip("the method reads no sketch")
-    n, m = 700, 20
-    X = np.random.default_rng(0).normal(size=(n, 2))
-    asked = 0
+@pytest.mark.parametrize("kind", ["data", "callable", "precomputed", "feature map"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_column_norms_are_those_of_the_matrix_for_any_number_of_threads(X, kind, weighted):
+    d = np.random.default_rng(0).uniform(0.5, 2, 120) if weighted else None
+    operator = operators(X, d)[kind]
+    squares, _ = _column_norms(operator, 1)
+    expected = np.square(dense_kernel(operator)).sum(axis=0)
+    np.testing.assert_allclose(squares, expected, rtol=1e-10)
+    np.testing.assert_array_equal(_column_norms(operator, 3)[0], squares)
 
-    def kernel(A, B):
-        nonlocal asked
-        asked += len(A) * len(B)
-        return np.exp(-((A[:, None] - B[None]) ** 2).sum(axis=2))
 
-    for operator, diagonal in (
-        (DataOperator(X, Gaussian(1.0)), n),
-        (CallableOperator(X, kernel), 16 * n),  # a callable gives its diagonal in small blocks
-    ):
-        asked = 0
-        low = approximate(operator, method, Request(rank=10, width=m, seed=0, sketch=sketch))
-        assert low.entries <= (m + 1) * n + 2 * m**2
-        if isinstance(operator, CallableOperator):
-            assert asked <= m * n + 2 * diagonal + 4000
+@pytest.mark.parametrize("kind", ["data", "callable", "precomputed", "feature map"])
+def test_leverage_scores_take_few_samples_of_the_many_that_are_alike(kind):
+    """Of 990 samples at one place and ten far from it and each other, all ten are landmarks."""
+    X = np.zeros((1000, 10))
+    X[::100] = 30 * np.eye(10)
+    K = np.exp(-0.1 * np.square(X[:, None] - X[None]).sum(axis=2))
+    operator = {
+        "data": DataOperator(X, Gaussian(0.1)),
+        "callable": CallableOperator(X, lambda A, B: Gaussian(0.1).of(cdist(A, B, "sqeuclidean"))),
+        "precomputed": PrecomputedOperator(K),
+        "feature map": FeatureMapOperator(X / 30, Polynomial(1.0, 2, 1.0)),
+    }[kind]
+    for seed in range(3):
+        low = nystrom(operator, columns=40, rank=11, seed=seed, sampling="leverage", n_threads=2)
+        assert low.trace_error < 1e-6 * low.trace
+        again = nystrom(operator, columns=40, rank=11, seed=seed, sampling="leverage")
+        np.testing.assert_array_equal(low.factor, again.factor)
 
 
 def test_late_nystrom_is_scikit_learns_up_to_rotation(X):

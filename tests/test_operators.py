@@ -53,6 +53,22 @@ def test_products_match_the_dense_matrix(name, weighted, points):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_columns_and_rectangles_are_those_of_the_matrix(name, weighted, points):
+    random = np.random.default_rng(1)
+    d = random.uniform(0.5, 2, size=len(points)) if weighted else None
+    operator = operators(points, d)[name]
+    root = np.ones(len(points)) if d is None else np.sqrt(d)
+    K = dense_kernel(operators(points)[name]) * root[:, None] * root
+    rows, columns = random.permutation(300)[:140], random.permutation(300)[:30]
+    close = {"rtol": 1e-10, "atol": 1e-12 * np.abs(K).max()}
+    expected = K[np.ix_(rows, columns)]
+    np.testing.assert_allclose(operator.rectangle(rows, columns, n_threads=2), expected, **close)
+    np.testing.assert_allclose(operator.columns(columns, n_threads=2), K[:, columns], **close)
+    np.testing.assert_allclose(operator.block(columns), K[np.ix_(columns, columns)], **close)
+
+
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("sketch", SKETCHES)
 def test_a_sketch_and_its_matrix_give_the_same_product(name, sketch, points):
     operator = operators(points)[name]

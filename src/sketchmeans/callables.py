@@ -93,6 +93,11 @@ class CallableOperator(KernelOperator):
     def _tile(self, rows: slice, columns: slice, out: FloatArray) -> FloatArray:
         return self.evaluate(rows_of(self.X, rows), rows_of(self.X, columns))
 
+    @property
+    def diagonal_entries(self) -> int:
+        """The kernel entries that ``diagonal`` takes: small blocks, for fewer calls."""
+        return sum((rows.stop - rows.start) ** 2 for rows in _diagonal_blocks(self.X))
+
     def _diagonal(self) -> FloatArray:
         return self.diagonal_of(self.X)
 
@@ -112,15 +117,13 @@ class CallableOperator(KernelOperator):
         """Return the kernel between any points and these, which need not be samples."""
         return CallableOperator(X, self.function, params=self.params)
 
-    def _columns(self, indices: FloatArray, n_threads: int) -> FloatArray:
-        return self.landmarks(indices).against(self.X).dense(n_threads=n_threads)
-
-    def _square(self, indices: FloatArray) -> FloatArray:
-        return self.evaluate(self.X[indices], self.X[indices]).astype(np.float64)
-
     def diagonal_of(self, X: Any) -> FloatArray:
         """Return κ(x, x) for new rows, from small blocks: 16 entries a row."""
-        blocks = [rows_of(X, rows) for rows in row_blocks(X.shape[0], 16)]
+        blocks = (rows_of(X, rows) for rows in _diagonal_blocks(X))
         return np.concatenate(
             [self.evaluate(block, block).diagonal().astype(np.float64) for block in blocks]
         )
+
+
+def _diagonal_blocks(X: Any) -> list[slice]:
+    return row_blocks(X.shape[0], 16)

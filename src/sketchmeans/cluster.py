@@ -21,7 +21,7 @@ from sketchmeans.checks import (
 from sketchmeans.engine import Crew
 from sketchmeans.estimator import Embedded, SketchedEstimator, work_of
 from sketchmeans.kernels import FloatArray
-from sketchmeans.lloyd import Refined, refine
+from sketchmeans.lloyd import Refined, memberships, refine
 from sketchmeans.points import row_blocks
 from sketchmeans.progress import FitProgress, Tick, with_callbacks
 from sketchmeans.streams import ColumnStream
@@ -248,12 +248,15 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
 
     def _move_centers(self, weights: FloatArray | None) -> None:
         """Put the centers to the means of the refined clusters; one that is empty stays."""
-        for cluster in range(self.n_clusters):
-            inside = np.flatnonzero(self.labels_ == cluster)
-            heavy = None if weights is None else weights[inside]
-            if len(inside) and (heavy is None or heavy.any()):
-                rows = self.embedding_[inside].astype(np.float64)
-                self.cluster_centers_[cluster] = np.average(rows, axis=0, weights=heavy)
+        heavy = np.ones(len(self.labels_)) if weights is None else weights
+        sizes = np.bincount(self.labels_, heavy, self.n_clusters)
+        sums = np.zeros(self.cluster_centers_.shape)
+        for rows in row_blocks(len(heavy)):
+            member = memberships(self.labels_[rows], heavy[rows], self.n_clusters)
+            with Crew(1):
+                sums += member.T @ self.embedding_[rows].astype(np.float64)
+        full = sizes > 0
+        self.cluster_centers_[full] = sums[full] / sizes[full, None]
 
     def _warn_of_duplicates(self, embedded: Embedded) -> None:
         """Warn as scikit-learn's K-means does where there are too few distinct points.

@@ -37,6 +37,11 @@ class CrossKernel:
     ) -> None:
         self.tile, self.shape, self.dtype, self._product = tile, shape, dtype, product
 
+    @property
+    def entries(self) -> int:
+        """The kernel entries that ``multiply`` takes."""
+        return self.shape[0] * self.shape[1]
+
     def multiply(self, right: FloatArray, *, n_threads: int = 1) -> FloatArray:
         """Return k(x, X) @ right for every new point x: n kernel entries a point."""
         right = right.astype(self.dtype, copy=False)

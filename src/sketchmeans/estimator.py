@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
@@ -24,8 +25,7 @@ from sketchmeans.kernel_estimator import KernelEstimator
 from sketchmeans.kernels import FloatArray
 from sketchmeans.lowrank import METHODS, LowRank, Request, approximate, recover
 from sketchmeans.lowrank.core import noise_level
-from sketchmeans.lowrank.methods import dense_bytes
-from sketchmeans.memory import Plan, parse_bytes, plan
+from sketchmeans.memory import Plan, copied_bytes, parse_bytes, plan
 from sketchmeans.operators import (
     KernelOperator,
     NewPoints,
@@ -33,7 +33,6 @@ from sketchmeans.operators import (
 from sketchmeans.points import row_blocks
 from sketchmeans.precomputed import GivenRows
 from sketchmeans.progress import FitProgress, Tick, Work
-from sketchmeans.sketches import SKETCHES, HadamardSketch
 from sketchmeans.streams import ColumnStream
 
 EXTRA_RANK = 10
@@ -121,7 +120,10 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             auto_rank = (n_clusters or AUTO_CLUSTERS) + EXTRA_RANK
             if isinstance(X, ColumnStream):
                 return self._embed_stream(X, sample_weight, random_state, auto_rank)
+            given = X
             X = self._check_data(X, reset=True, given_rows=self.kernel == "precomputed")
+            copied = copied_bytes(given, X)
+            del given
             n = X.shape[0]
             if n_clusters is not None:
                 check_clusters(n_clusters, n)
@@ -132,34 +134,43 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.dtype(np.float64)
         cost = Cost()
         method = METHODS[self.method]
-        while True:
-            chosen = plan(
+        ask = Request(
+            rank=rank,
+            width=width,
+            seed=int(seeds[0]),
+            sketch=self.sketch,
+            truncation=self.truncation,
+            n_passes=self.n_passes,
+            tolerance=1 - float(self.rank) if is_fraction(self.rank) else 0.0,
+        )
+
+        def planned(ask: Request) -> Plan:
+            return plan(
                 operator,
-                width=width,
-                rank=rank,
-                n_passes=self.n_passes,
-                sketch_itemsize=self._sketch_itemsize(),
+                lambda threads, pack: method.needs(
+                    operator, replace(ask, n_threads=threads, pack=pack)
+                ),
+                rank=ask.rank,
+                width=ask.width,
                 n_clusters=n_clusters,
                 n_init=n_init,
                 n_refine=n_refine,
                 embedding_itemsize=dtype.itemsize,
                 n_threads=self._thread_count(),
                 limit=parse_bytes(self.memory_limit),
-                extra=dense_bytes(self.method, n),
+                copied=copied,
+                left_out=weights is not None and not weights.all(),
             )
+
+        while True:
+            ask, chosen = self._fitting_plan(ask, planned)
             work = work_of(operator, self.n_passes)
             with progress.stage("kernel passes", work) as tick:
                 low_rank = approximate(
                     operator,
                     self.method,
-                    Request(
-                        rank=rank,
-                        width=width,
-                        seed=int(seeds[0]),
-                        sketch=self.sketch,
-                        truncation=self.truncation,
-                        n_passes=self.n_passes,
-                        tolerance=1 - float(self.rank) if is_fraction(self.rank) else 0.0,
+                    replace(
+                        ask,
                         n_threads=chosen.n_threads,
                         pack=chosen.pack,
                         progress=partial(part_of, tick, self.n_passes),
@@ -168,30 +179,42 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             if self.method == "one-pass":
                 progress.split("kernel passes", low_rank.pass_seconds, "recover")
             cost.add(low_rank)
+            width = ask.width
+            if method.stops_at_tolerance:  # it may have found fewer columns than it might have
+                width = low_rank.factor.shape[1]
             if not is_fraction(self.rank):
                 break
             needed = low_rank.rank_for(float(self.rank))
             if needed is not None:
                 low_rank = low_rank.truncate(needed)
                 break
-            if low_rank.factor.shape[1] < width:
+            if low_rank.factor.shape[1] < ask.width:
                 break  # all of K that is not rounding is here
-            if width >= min(n, WIDEST):
+            if method.stops_at_tolerance and ask.width < min(n, WIDEST):
+                raise MemoryError(
+                    f"memory_limit={self.memory_limit!r} cannot be kept: rank={self.rank} needs "
+                    f"more than the {ask.width} columns that it leaves room for; they hold "
+                    f"{low_rank.share_held:.1%} of the trace. Raise memory_limit, or lower rank."
+                )
+            if ask.width >= min(n, WIDEST):
                 raise ValueError(
                     f"rank={self.rank} asks for {self.rank:.1%} of the trace, but a sketch of "
                     f"{width} columns holds {low_rank.share_held:.1%}: this kernel's spectrum is "
                     "too flat for that. Lower the fraction, give rank as a number, or lower gamma."
                 )
-            rank = width = min(2 * width, n, WIDEST)
+            wider = min(2 * width, n, WIDEST)
+            ask = replace(ask, rank=wider, width=wider)
             del low_rank
+        if method.stops_at_tolerance and is_fraction(self.rank):
+            chosen = planned(replace(ask, rank=max(width, 1), width=max(width, 1)))
         with progress.stage("embed"):
             embedding, dual = unweighted_rows(low_rank, weights, dtype)
             left_out = np.flatnonzero(weights == 0) if weights is not None else np.zeros(0, int)
             for start in range(0, len(left_out), 256):
                 rows = left_out[start : start + 256]
-                cross = (low_rank.new_points or operator).against(X[rows])
+                cross = (low_rank.new_points or operator.packing(chosen.pack)).against(X[rows])
                 embedding[rows] = cross.multiply(dual, n_threads=chosen.n_threads)
-                cost.entries += len(rows) * cross.shape[1]
+                cost.entries += cross.entries
         return Embedded(
             low_rank=low_rank,
             embedding=embedding,
@@ -207,6 +230,23 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             precision=np.dtype(np.float64) if method.landmarks else operator.dtype,
             cost=cost,
         )
+
+    def _fitting_plan(
+        self, ask: Request, planned: Callable[[Request], Plan]
+    ) -> tuple[Request, Plan]:
+        """Return what to ask for and its plan.
+
+        A method that finds by itself how many columns a share of the trace needs is asked for no
+        more than the memory limit has room for: most often it needs far fewer.
+        """
+        if not (METHODS[self.method].stops_at_tolerance and is_fraction(self.rank)):
+            return ask, planned(ask)
+        while ask.width > 1:
+            try:
+                return ask, planned(ask)
+            except MemoryError:
+                ask = replace(ask, rank=ask.width // 2, width=ask.width // 2)
+        return ask, planned(ask)
 
     def _embed_stream(
         self, stream: ColumnStream, sample_weight: Any, random_state: Any, auto_rank: int
@@ -292,12 +332,6 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
                 width = min(n, WIDEST)
             rank = width
         return rank, width
-
-    def _sketch_itemsize(self) -> int:
-        """Return the bytes that a number of Ω takes; landmark methods have no Ω."""
-        if self.method != "one-pass":
-            return 0
-        return np.dtype(SKETCHES.get(self.sketch, HadamardSketch).dtype).itemsize
 
     def _publish(self, embedded: Embedded, seconds: dict[str, float]) -> None:
         """Set the attributes that the estimators share: only now, when nothing can fail."""

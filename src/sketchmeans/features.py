@@ -190,6 +190,11 @@ class _FeatureCross(CrossKernel):
         super().__init__(plain.tile, plain.shape, plain.dtype)
         self._operator, self._X = operator, X
 
+    @property
+    def entries(self) -> int:
+        """The kernel entries that ``multiply`` takes: none."""
+        return 0
+
     def multiply(self, right: FloatArray, *, n_threads: int = 1) -> FloatArray:
         """Return k(x, X) @ right for every new point x; kernel entries: 0."""
         operator = self._operator

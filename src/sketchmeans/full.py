@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -18,14 +19,25 @@ from sketchmeans.checks import (
     check_weights,
 )
 from sketchmeans.engine import Crew
+from sketchmeans.estimator import EXTRA_RANK, Cost
 from sketchmeans.kernel_estimator import KernelEstimator
 from sketchmeans.kernels import FloatArray
 from sketchmeans.lloyd import Refined, fill_empty, refine
+from sketchmeans.lowrank import METHODS, Request
 from sketchmeans.lowrank.core import noise_level
 from sketchmeans.lowrank.one_pass import one_pass
 from sketchmeans.lowrank.result import LowRank
-from sketchmeans.memory import human, parse_bytes
-from sketchmeans.operators import THREAD_BYTES, KernelOperator
+from sketchmeans.memory import (
+    OVERHEAD,
+    Plan,
+    choose,
+    copied_bytes,
+    human,
+    kmeans_bytes,
+    parse_bytes,
+    refining_bytes,
+)
+from sketchmeans.operators import KernelOperator
 from sketchmeans.precomputed import PrecomputedOperator
 from sketchmeans.progress import FitProgress, with_callbacks
 from sketchmeans.sketches import make_sketch
@@ -41,6 +53,10 @@ class FullKernelKMeans(ClusterMixin, KernelEstimator):
     The paper's reference: exact Lloyd iterations in feature space. An iteration is one pass over
     K in n × K memory; up to 3,000 samples K is kept as a matrix instead. Slower than
     ``KernelKMeans``, which needs one pass in all.
+
+    Kernel entries: n² for the matrix that is kept. Streamed, those of each pass: one an iteration,
+    one more for the certificate, which also asks for the diagonal, and a start's: n · n_clusters
+    and the diagonal, or a pass for ``init="sketch"``.
 
     Parameters
     ----------
@@ -139,19 +155,23 @@ verbose
         ):
             with progress.stage("prepare"):
                 self._check_options()
+                given = X
                 X = self._check_data(X, reset=True, given_rows=self.kernel == "precomputed")
+                copied = copied_bytes(given, X)
+                del given
                 n = X.shape[0]
                 check_clusters(self.n_clusters, n)
                 weights = check_weights(sample_weight, n)
                 random = check_random_state(self.random_state)
                 seeds = random.randint(2**31 - 1, size=self.n_init + 1)
                 operator, gamma = self._make_operator(X, weights, int(seeds[0]))
-                n_threads = self._thread_count()
-                self._check_memory(operator, n_threads)
-                streamed, passes, entries = operator, 0, 0
-                if n <= CACHE_LIMIT:
-                    streamed, entries = _cached(operator, n_threads), n * n
-                    passes = 1
+                chosen = self._check_memory(operator, copied)
+                n_threads = chosen.n_threads
+                cost = Cost()
+                streamed, is_cached = operator.packing(chosen.pack), n <= CACHE_LIMIT
+                if is_cached:
+                    streamed = _cached(operator, n_threads)
+                    cost.add(Cost(passes=1, entries=n * n))
             best: Refined | None = None
             for seed in seeds[1:]:
                 with progress.stage("Lloyd iterations") as tick:
@@ -166,14 +186,19 @@ verbose
                         repair=True,
                         progress=tick,
                     )
-                if streamed is operator:
-                    passes += found.passes
-                    entries += found.entries + spent
+                if not is_cached:
+                    cost.add(spent)
+                    cost.add(found)
                 if best is None or found.inertia < best.inertia:
                     best = found
             assert best is not None
+            if not is_cached:  # the certificate makes a pass, and asks for the diagonal before
+                entries = best.entries // best.passes + operator.diagonal_entries
+                cost.add(Cost(passes=1, entries=entries))
             with progress.stage("certify"):
-                rounding, _ = operator.rounding(fine=streamed is not operator)
+                rounding, checked = operator.rounding(fine=is_cached)
+                # The certificate's pass measures the same of the operator that it meets.
+                cost.add(Cost(audit_entries=checked if is_cached else 2 * checked))
                 certificate = certify(
                     streamed,
                     best.labels,
@@ -191,31 +216,60 @@ verbose
         self._centroids = best.centroids
         self._new_points = operator.for_new_points()
         self.stats_ = {
-            "passes": passes + (streamed is operator),
-            "kernel_entries": entries,
+            "passes": cost.passes,
+            "kernel_entries": cost.entries,
+            "audit_entries": cost.audit_entries,
             "seconds": {name: round(value, 6) for name, value in progress.seconds.items()},
+            "planned_bytes": chosen.peak,
             "engine": operator.engine,
             "precision": str(operator.dtype),
             "n_threads": n_threads,
         }
         return self
 
-    def _check_memory(self, operator: KernelOperator, n_threads: int) -> None:
-        """Refuse what cannot keep the memory limit, before the start."""
-        n = operator.shape[0]
-        needed = operator.scratch_bytes(self.n_clusters, n_threads, pack=False)
-        needed += 3 * n * (self.n_clusters + 1) * 8 + 3 * THREAD_BYTES
-        needed += 2 * n * n * 8 if n <= CACHE_LIMIT else 0
+    def _check_memory(self, operator: KernelOperator, copied: int) -> Plan:
+        """Choose threads and packing; refuse what cannot keep the limit, before the start."""
+        n, k = operator.shape[0], self.n_clusters
+        weighted = operator.root_weights is not None
         limit = parse_bytes(self.memory_limit)
-        if limit is not None and needed > limit:
-            raise MemoryError(
-                f"memory_limit={human(limit)} cannot be kept: {n:,} samples and "
-                f"{self.n_clusters} clusters need {human(needed)} on {n_threads} threads. Raise "
-                "memory_limit, or lower n_jobs or n_clusters."
-            )
+        is_cached = n <= CACHE_LIMIT
+        met = PrecomputedOperator(np.broadcast_to(0.0, (n, n))) if is_cached else operator
+        rank = min(k + EXTRA_RANK, n)
+        ask = Request(rank=rank, width=min(2 * rank, n), seed=0)
 
-    def _start(self, operator: KernelOperator, seed: int, n_threads: int) -> tuple[FloatArray, int]:
-        """Return labels to start from, and the kernel entries that they took."""
+        def peak(threads: int, pack: bool, _: int) -> int:
+            caching = n * n * 8 + operator.columns_bytes(n, threads) if is_cached else 0
+            stages = [met.columns_bytes(1, threads) + n * 120]
+            if self.init == "sketch":
+                sketched = replace(ask, n_threads=threads, pack=pack)
+                needs = METHODS["one-pass"].needs(met, sketched)
+                embedding = n * rank * 8
+                clustering = embedding + kmeans_bytes(n, k, embedding)
+                stages += [needs.working, needs.kept + clustering]
+                if weighted:  # samples of weight zero come in by their columns, 256 at a time
+                    columns = n * 256 * 8 + met.columns_bytes(256, threads)
+                    stages.append(needs.kept + embedding + columns)
+            stages.append(refining_bytes(met, k, threads, pack=pack))
+            # The certificate: memberships in float64, once more in one matrix, and their squares.
+            certifying = met.scratch_bytes(k, threads, pack=pack) + n * (4 * k + 1) * 8 + n * 80
+            stages.append(certifying)
+            kept = 2 * n * (4 + 4) + (2 * n * 8 if weighted else 0)  # labels of two starts
+            held = n * n * 8 if is_cached else 0
+            return max(caching, held + kept + max(stages)) + copied + OVERHEAD
+
+        chosen = choose(peak, self._thread_count(), 1, limit)
+        if chosen is not None:
+            return chosen
+        assert limit is not None
+        raise MemoryError(
+            f"memory_limit={human(limit)} cannot be kept: {n:,} samples and {k} clusters need "
+            f"{human(peak(1, False, 1))} at the least. Raise memory_limit, or lower n_clusters."
+        )
+
+    def _start(
+        self, operator: KernelOperator, seed: int, n_threads: int
+    ) -> tuple[FloatArray, Cost]:
+        """Return labels to start from, and what they cost."""
         n, k = operator.shape[0], self.n_clusters
         if self.init == "sketch":
             rank = min(k + 10, n)
@@ -224,7 +278,9 @@ verbose
             with Crew(1):
                 model = KMeans(k, n_init=1, random_state=seed)
                 labels = model.fit_predict(low_rank.embedding)
-            return labels.astype(np.int32), low_rank.entries
+            cost = Cost()
+            cost.add(low_rank)
+            return labels.astype(np.int32), cost
         random = np.random.default_rng(seed)
         diagonal = operator.diagonal()
         nearest = np.full(n, np.inf)
@@ -240,7 +296,7 @@ verbose
             labels[closer] = cluster
             nearest = np.where(closer, distances, nearest)
         fill_empty(labels, nearest, k)
-        return labels, n * k + n
+        return labels, Cost(entries=n * k + operator.diagonal_entries)
 
     def predict(self, X: Any) -> FloatArray:
         """Return the nearest centroid in feature space; n kernel entries a point."""

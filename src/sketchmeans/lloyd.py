@@ -102,8 +102,9 @@ def refine(
 ) -> Refined:
     """Run exact Lloyd iterations in feature space, starting from ``labels``.
 
-    Passes over K: one an iteration, fewer if the labels stop changing. Memory: n × (K + 1) numbers
-    in float64 for the sums, and as much for the distances.
+    Passes over K: one an iteration, fewer if the labels stop changing. Kernel entries: those of the
+    passes. Memory: n × (K + 1) numbers in float64 for the sums, a byte or a weight for each
+    membership, and what a pass takes.
 
     Parameters
     ----------
@@ -146,6 +147,7 @@ def refine(
         objectives.append(float(diagonal @ heavy - sizes @ squared_norms))
         centroids = FeatureCentroids(labels, weights, sizes, squared_norms)
         new, nearest = centroids.nearest(result.W, diagonal)
+        del result, members  # before the next pass allocates its own
         inertia = float(nearest @ heavy)
         if repair:
             fill_empty(new, nearest * heavy, n_clusters)

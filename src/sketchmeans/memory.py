@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from sketchmeans.points import BLOCK
 
 _UNITS = {"": 1, "B": 1}
 _UNITS |= {f"{prefix}B": 1000**power for power, prefix in enumerate("KMGT", start=1)}
@@ -70,62 +77,101 @@ class Plan:
     """Bytes at the highest point, reckoned."""
 
 
+def copied_bytes(given: Any, checked: Any) -> int:
+    """Return what checked data take beyond those that were given; 0 where they are the same."""
+    arrays = (
+        [checked.data, checked.indices, checked.indptr] if sparse.issparse(checked) else [checked]
+    )
+    theirs = getattr(given, "data", None) if sparse.issparse(given) else given
+    if isinstance(theirs, np.ndarray) and np.may_share_memory(theirs, arrays[0]):
+        return 0
+    return sum(array.nbytes for array in arrays)
+
+
+def kmeans_bytes(n: int, n_clusters: int, rows: int) -> int:
+    """Return what a start of scikit-learn's K-means takes: a copy of the rows, and distances."""
+    candidates = 2 + int(math.log(n_clusters))  # k-means++ looks at so many samples at once
+    return rows + n * (64 + 16 * candidates) + 256 * n_clusters * 8
+
+
+def refining_bytes(operator: Any, n_clusters: int, n_threads: int, *, pack: bool) -> int:
+    """Return what an exact Lloyd iteration takes: memberships, sums over clusters, and tiles."""
+    n = operator.shape[0]
+    members = 2 if operator.root_weights is None else 9
+    columns = n * (n_clusters + 1) * 8 + n * n_clusters * members + n * 120
+    return columns + operator.scratch_bytes(n_clusters, n_threads, pack=pack)
+
+
 def plan(
     operator: Any,
+    needs: Callable[[int, bool], Any],
     *,
-    width: int,
     rank: int,
-    n_passes: int,
-    sketch_itemsize: int,
+    width: int,
     n_clusters: int | None,
     n_init: int,
     n_refine: int,
     embedding_itemsize: int,
     n_threads: int,
     limit: int | None,
-    extra: int = 0,
+    copied: int = 0,
+    left_out: bool = False,
 ) -> Plan:
     """Choose threads, packing and side-by-side starts; refuse what cannot keep the limit.
 
     Without a limit K-means may copy the embedding up to twice the size of the sketch.
+
+    Parameters
+    ----------
+    needs : callable
+        Reckons the bytes of the approximation (``lowrank.needs.Needs``) for so many threads, with
+        or without packed copies.
+    copied : int
+        Bytes of a copy of the data that was made before.
+    left_out : bool
+        Whether samples of weight zero are left to the map of new points.
     """
     n = operator.shape[0]
-    sketch = n * (width + 1) * 8
-    if n_passes > 1:
-        right = n * width * max(sketch_itemsize, operator.dtype.itemsize)
-    else:
-        right = n * width * sketch_itemsize
     embedding = n * rank * embedding_itemsize
-    dual = n * rank * 8
 
     def peak(threads: int, pack: bool, starts: int) -> int:
-        scratch = operator.scratch_bytes(width, threads, pack=pack)
-        passing = sketch + right + scratch + extra
-        recovering = sketch + right + dual + embedding
-        kept = sketch + embedding + dual  # the factor stays until the labels are certified
-        stages = [passing, recovering]
+        found = needs(threads, pack)
+        kept = found.kept + embedding  # the factor stays until the labels are certified
+        stages = [found.working, kept + min(n, BLOCK) * 3 * rank * 8]
+        if left_out:
+            stages.append(kept + operator.cross_bytes(rank, threads, pack=pack))
         if n_clusters is not None:
-            stages.append(kept + starts * (embedding + n * 128))
+            models = n_init * n * 4 + n * 16
+            side_by_side = starts * kmeans_bytes(n, n_clusters, embedding)
+            stages.append(kept + models + side_by_side)
+            certifying = 4 * min(n, BLOCK) * (rank + width) * 8 + 8 * (rank + width) ** 2 * 8
+            stages.append(kept + models + certifying)
             if n_refine:
-                members = 1 if operator.root_weights is None else 2 * 8
-                columns = n * (n_clusters + 1) * 8 + n * n_clusters * members + n * 80
-                refining = operator.scratch_bytes(n_clusters, threads, pack=pack)
-                stages.append(kept + columns + refining)
-        return max(stages) + OVERHEAD
+                refining = refining_bytes(operator, n_clusters, threads, pack=pack)
+                stages.append(kept + models + refining)
+        return max(stages) + copied + OVERHEAD
 
-    starts = max(1, min(n_threads, n_init, 2 * sketch // max(embedding, 1)))
-    best = Plan(n_threads, True, starts, peak(n_threads, True, starts))
-    if limit is None or best.peak <= limit:
-        return best
-    for pack in (True, False):
-        for threads in range(n_threads, 0, -1):
-            for side_by_side in range(starts, 0, -1):
-                if (size := peak(threads, pack, side_by_side)) <= limit:
-                    return Plan(threads, pack, side_by_side, size)
-    least = peak(1, False, 1)
+    starts = max(1, min(n_threads, n_init, 2 * n * (width + 1) * 8 // max(embedding, 1)))
+    chosen = choose(peak, n_threads, starts, limit)
+    if chosen is not None:
+        return chosen
+    assert limit is not None
     raise MemoryError(
         f"memory_limit={human(limit)} cannot be kept: {n:,} samples with width={width} need "
-        f"{human(least)} at the least (sketch {human(sketch)}, test matrix {human(right)}, "
+        f"{human(peak(1, False, 1))} at the least (sketch {human(n * (width + 1) * 8)}, "
         f"embedding {human(embedding)}, one tile at a time). Raise memory_limit, or lower rank "
         "or oversampling."
     )
+
+
+def choose(
+    peak: Callable[[int, bool, int], int], n_threads: int, starts: int, limit: int | None
+) -> Plan | None:
+    """Return the first plan that keeps the limit: packed copies go last, starts go first."""
+    for pack in (True, False):
+        for threads in range(n_threads, 0, -1):
+            for side_by_side in range(starts, 0, -1):
+                size = peak(threads, pack, side_by_side)
+                if limit is None or size <= limit:
+                    return Plan(threads, pack, side_by_side, size)
+    return None

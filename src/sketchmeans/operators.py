@@ -6,13 +6,14 @@ it: a weighted operator is D^½ K D^½, and the rest of the library need not kno
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from scipy import sparse
 
-from sketchmeans.cross import CrossKernel
+from sketchmeans.cross import CrossKernel, refuse_infinite
 from sketchmeans.engine import (
     Crew,
     Pass,
@@ -26,7 +27,7 @@ from sketchmeans.engine import (
 from sketchmeans.engine.native import Argument, Panels, has_map
 from sketchmeans.engine.passes import Progress
 from sketchmeans.kernels import FloatArray, Kernel, Statistic
-from sketchmeans.points import Points, Prepared, data_blocks, rows_of
+from sketchmeans.points import BLOCK, Points, Prepared, data_blocks, row_blocks, rows_of
 from sketchmeans.rounding import LEAST, SHOWING, entry_rounding, largest_deviation
 from sketchmeans.sketches import Sketch
 from sketchmeans.tiles import (
@@ -82,6 +83,8 @@ class KernelOperator(ABC):
 
     cheap_diagonal = True
     """Whether the diagonal takes n entries; if not, a pass that meets it anyway is asked."""
+    packs = True
+    """Whether passes may prepare copies of Ω and of the data."""
     is_psd: bool | None = None
     """Whether K is positive semidefinite: by construction (True), not (False), unknown (None)."""
 
@@ -94,6 +97,14 @@ class KernelOperator(ABC):
     def data(self) -> Any:
         """The rows that the kernel is of; None where there are none."""
         return None
+
+    def packing(self, pack: bool) -> Self:
+        """Return the same operator; unless ``pack``, its passes prepare no copies."""
+        if pack == self.packs:
+            return self
+        other = copy.copy(self)
+        other.packs = pack
+        return other
 
     @abstractmethod
     def _tile(self, rows: slice, columns: slice, out: FloatArray) -> FloatArray:
@@ -119,29 +130,64 @@ class KernelOperator(ABC):
     def landmarks(self, indices: FloatArray) -> NewPoints:
         """Return the kernel between any points and these samples alone, in float64."""
 
-    @abstractmethod
-    def _columns(self, indices: FloatArray, n_threads: int) -> FloatArray:
-        """Compute unweighted columns of K in float64."""
+    def _rectangle(
+        self, rows: slice | FloatArray, indices: FloatArray, n_threads: int
+    ) -> FloatArray:
+        """Compute K[rows, indices] in float64, unweighted, from a block of the data at a time."""
+        X, landmarks = self.data, self.landmarks(indices)
+        R = np.empty((self.shape[0] if isinstance(rows, slice) else len(rows), len(indices)))
 
-    @abstractmethod
+        def compute(part: slice) -> None:
+            ours = rows_of(X, part) if isinstance(rows, slice) else X[rows[part]]
+            cross = landmarks.against(ours)
+            everything = slice(0, cross.shape[0]), slice(0, cross.shape[1])
+            R[part] = cross.tile(*everything, np.empty(cross.shape))
+
+        with Crew(n_threads) as crew:
+            crew.each(compute, row_blocks(len(R), self._rows_at_once(len(indices))))
+        refuse_infinite(R)
+        return R
+
+    def _rows_at_once(self, columns: int) -> int:
+        """Return how many rows of the data are met at once where columns of K are computed."""
+        return max(64, min(BLOCK, (1 << 19) // max(columns, self.data.shape[1], 1)))
+
     def _square(self, indices: FloatArray) -> FloatArray:
         """Compute K[indices, indices] in float64, unweighted."""
+        return self._rectangle(indices, indices, 1)
+
+    def rectangle(self, rows: FloatArray, indices: FloatArray, *, n_threads: int = 1) -> FloatArray:
+        """Return K[rows, indices] in float64: a kernel entry each."""
+        R = self._rectangle(rows, indices, n_threads)
+        if self.root_weights is not None:
+            R *= self.root_weights[rows, None]
+            R *= self.root_weights[indices]
+        return R
 
     def block(self, indices: FloatArray) -> FloatArray:
         """Return K[indices, indices] in float64, for a few samples."""
-        block = self._square(indices)
-        if self.root_weights is not None:
-            block = block * self.root_weights[indices, None] * self.root_weights[indices]
-        return block
+        return self.rectangle(indices, indices)
 
     def columns(self, indices: FloatArray, *, n_threads: int = 1) -> FloatArray:
         """Return K[:, indices] in float64: n kernel entries a column."""
         indices = np.asarray(indices)
-        C = self._columns(indices, n_threads)
+        C = self._rectangle(slice(0, self.shape[0]), indices, n_threads)
         if self.root_weights is not None:
             C *= self.root_weights[:, None]
             C *= self.root_weights[indices]
         return C
+
+    def row_bytes(self, rows: int) -> int:
+        """Return what so many rows of the data take in float64, the indices of sparse ones too."""
+        if sparse.issparse(self.data):
+            return -(-rows * self.data.nnz // self.shape[0]) * 16
+        return rows * self.data.shape[1] * 8
+
+    def columns_bytes(self, count: int, n_threads: int) -> int:
+        """Return what ``columns`` and ``rectangle`` allocate beside ``count`` columns."""
+        rows = self._rows_at_once(count)
+        own = 3 * rows * (count + 2) * 8 + self.row_bytes(4 * rows)
+        return n_threads * (own + THREAD_BYTES) + self.row_bytes(2 * count) + self.shape[0] * count
 
     def tile(self, rows: slice, columns: slice, out: FloatArray | None = None) -> FloatArray:
         """Return K[rows, columns]; both slices need start and stop."""
@@ -159,8 +205,13 @@ class KernelOperator(ABC):
         T *= self.root_weights[None, columns].astype(T.dtype)
         return T
 
+    @property
+    def diagonal_entries(self) -> int:
+        """The kernel entries that ``diagonal`` takes."""
+        return self.shape[0]
+
     def diagonal(self) -> FloatArray:
-        """Return K_ii in float64: n kernel entries."""
+        """Return K_ii in float64: ``diagonal_entries`` kernel entries, n where it is cheap."""
         diagonal = self._diagonal()
         return diagonal if self.root_weights is None else diagonal * self.root_weights**2
 
@@ -190,7 +241,7 @@ class KernelOperator(ABC):
             does not change the result.
         """
         matrix = right.matrix if isinstance(right, Sketch) else right
-        side = RightHandSide(matrix, self.root_weights, self.dtype, pack=pack)
+        side = RightHandSide(matrix, self.root_weights, self.dtype, pack=pack and self.packs)
         with Crew(n_threads) as crew:
             return symmetric_pass(self.tile, side, crew=crew, progress=progress)
 
@@ -200,6 +251,12 @@ class KernelOperator(ABC):
         if matrix.ndim == 1:
             return self.multiply(matrix[:, None]).W[:, 0]
         return self.multiply(matrix).W
+
+    def cross_bytes(self, width: int, n_threads: int, *, pack: bool) -> int:
+        """Return what a product of a few new points with all samples allocates."""
+        del pack
+        right = self.shape[0] * width * 8
+        return right + n_threads * (2 * 256 * (256 + width) * 8 + THREAD_BYTES)
 
     def relative_error(self, right: FloatArray, result: Pass, seed: int) -> tuple[float, int]:
         """Return the measured relative error of a pass, and the kernel entries that it took."""
@@ -357,6 +414,7 @@ class DataOperator(KernelOperator):
         pack: bool = True,
     ) -> Pass:
         """Return K Ω and what else one pass gives; see ``KernelOperator.multiply``."""
+        pack = pack and self.packs
         if self._native:
             matrix = right.matrix if isinstance(right, Sketch) else right
             side = RightHandSide(matrix, self.root_weights, self.dtype)
@@ -396,6 +454,12 @@ class DataOperator(KernelOperator):
         panels = 4 * tile_rows(n) * row * 8
         own = super().scratch_bytes(width, n_threads, pack=pack)
         return own + n_threads * panels + packed + norms
+
+    def cross_bytes(self, width: int, n_threads: int, *, pack: bool) -> int:
+        """Return what a product of a few new points with all samples allocates."""
+        packed = self._packed_bytes if pack and self._packed_bytes <= CROSS_PACKED_BYTES else 0
+        panels = self.shape[0] * (width + 2) * 8 + self.row_bytes(4 * CROSS_COLUMNS) * n_threads
+        return super().cross_bytes(width, n_threads, pack=pack) + packed + panels
 
     def relative_error(self, right: FloatArray, result: Pass, seed: int) -> tuple[float, int]:
         """Compute a few rows of W again in float64, by another formula where there is one."""
@@ -460,7 +524,7 @@ class DataOperator(KernelOperator):
         """Return k(x, X) @ right for new points, by native tiles."""
         argument = Argument.of(self.kernel, self.dtype)
         left = Side(new, argument, pack=False, block=CROSS_ROWS)
-        pack = 0 < self._packed_bytes <= CROSS_PACKED_BYTES
+        pack = self.packs and 0 < self._packed_bytes <= CROSS_PACKED_BYTES
         samples = Side(self.points, argument, pack=pack, block=CROSS_COLUMNS)
         omega = Panels(
             right.__getitem__,
@@ -480,12 +544,6 @@ class DataOperator(KernelOperator):
     def landmarks_at(self, X: Any) -> DataOperator:
         """Return the kernel between any points and these, which need not be samples."""
         return DataOperator(X, self.kernel, dtype=np.float64)
-
-    def _columns(self, indices: FloatArray, n_threads: int) -> FloatArray:
-        return self.landmarks(indices).against(self.points.X).dense(n_threads=n_threads)
-
-    def _square(self, indices: FloatArray) -> FloatArray:
-        return self.landmarks(indices).against(self.points.X[indices]).dense()
 
     def diagonal_of(self, X: Any) -> FloatArray:
         """Return κ(x, x) for new rows."""

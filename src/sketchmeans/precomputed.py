@@ -96,6 +96,16 @@ class PrecomputedOperator(KernelOperator):
         panels = panel_rows(n) * n * self.dtype.itemsize * 6
         return n_threads * (panels + THREAD_BYTES) + 5 * n * 8
 
+    def row_bytes(self, rows: int) -> int:
+        """Return 0: a kernel matrix has no data."""
+        del rows
+        return 0
+
+    def columns_bytes(self, count: int, n_threads: int) -> int:
+        """Return what ``columns`` and ``rectangle`` allocate beside ``count`` columns."""
+        del n_threads
+        return self.shape[0] * count * (max(self.K.dtype.itemsize, 8) + 1) + THREAD_BYTES
+
     def against(self, K: Any) -> CrossKernel:
         """Return the kernel between new rows and the samples: K is its rows."""
         return self.for_new_points().against(K)
@@ -112,18 +122,16 @@ class PrecomputedOperator(KernelOperator):
         """Return the kernel between any points and these samples: columns of given rows."""
         return GivenRows(np.float64, self._diagonal(), chosen=indices)
 
-    def _square(self, indices: FloatArray) -> FloatArray:
-        block = self.K[np.ix_(indices, indices)]
-        block = block.toarray() if sparse.issparse(block) else np.asarray(block)
-        return block.astype(np.float64)
-
-    def _columns(self, indices: FloatArray, n_threads: int) -> FloatArray:
+    def _rectangle(
+        self, rows: slice | FloatArray, indices: FloatArray, n_threads: int
+    ) -> FloatArray:
         del n_threads
-        rows = self.K[indices]  # K is symmetric, and whole rows are what lies together
-        rows = rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
-        if not np.isfinite(rows).all():
+        # K is symmetric, and rows are what lies together.
+        block = self.K[indices] if isinstance(rows, slice) else self.K[np.ix_(indices, rows)]
+        block = block.toarray() if sparse.issparse(block) else np.asarray(block)
+        if not np.isfinite(block).all():
             raise ValueError("the precomputed kernel holds NaN or infinity.")
-        return np.ascontiguousarray(rows.T, dtype=np.float64)
+        return np.ascontiguousarray(block.T, dtype=np.float64)
 
 
 class GivenRows:

@@ -12,20 +12,35 @@ from sketchmeans.lowrank.core import CUT, judge, noise_level
 from sketchmeans.lowrank.result import LowRank, warn_indefinite
 from sketchmeans.operators import KernelOperator
 
+_FIRST = 64
+"""Columns that F has room for at first where a tolerance says how many there will be."""
+
+RP_BLOCK = 32
+"""Pivots proposed at once."""
+
+
+def first_capacity(columns: int, tolerance: float) -> int:
+    """Return the columns that F has room for at first; it doubles until there are ``columns``."""
+    return min(columns, _FIRST) if tolerance > 0 else columns
+
 
 class _Factor:
     """F as it grows by columns, with the diagonal of what is left, K − FFᵀ."""
 
-    def __init__(self, operator: KernelOperator, columns: int, seed: int, n_threads: int) -> None:
+    def __init__(
+        self, operator: KernelOperator, columns: int, tolerance: float, seed: int, n_threads: int
+    ) -> None:
         self.operator, self.n_threads = operator, n_threads
+        self.columns, self.tolerance = columns, tolerance
         self.diagonal = operator.diagonal()
         self.trace = float(self.diagonal.sum())
         self.left = np.maximum(self.diagonal, 0.0)
         self.largest = float(self.left.max(initial=0.0))
         self.rounding, self.checked = operator.rounding(seed, fine=True)
         self.eta = noise_level(np.dtype(np.float64), self.rounding)
-        self.F = np.zeros((operator.shape[0], columns))
+        self.F = np.zeros((operator.shape[0], first_capacity(columns, tolerance)))
         self.pivots: list[int] = []
+        self.entries = operator.diagonal_entries
         self.negative = 0.0
         """What of the diagonal was seen below zero: evidence that K is indefinite."""
         self._look(self.diagonal)
@@ -51,18 +66,20 @@ class _Factor:
             if self.trace > 0:
                 self.rounding = max(self.rounding, float(below.sum()) / self.trace)
 
-    def wants_more(self, tolerance: float) -> bool:
+    def wants_more(self) -> bool:
         """Whether columns are missing, trace is left, and K has not shown to be indefinite."""
-        if self.count == self.F.shape[1] or self.negative > 0:
+        if self.count == self.columns or self.negative > 0:
             return False
         left = float(self.left.sum())
-        return left > tolerance * self.trace and float(self.left.max()) > self.floor
+        return left > self.tolerance * self.trace and float(self.left.max()) > self.floor
 
     def add(self, pivots: list[int]) -> None:
         """Eliminate these samples: n kernel entries each."""
+        self._make_room(self.count + len(pivots))
         with Crew(1):
             known = self.F[:, : self.count]
             C = self.operator.columns(np.array(pivots), n_threads=self.n_threads)
+            self.entries += C.size
             C -= known @ known[pivots].T
             block = C[pivots]
             lower = np.linalg.cholesky((block + block.T) / 2)
@@ -73,6 +90,13 @@ class _Factor:
         self.left[self.pivots] = 0.0
         self._look(self.left)
         self.left[self.left < self.floor] = 0.0
+
+    def _make_room(self, count: int) -> None:
+        """Double the columns of F until it has room for so many."""
+        while self.F.shape[1] < count:
+            F = np.zeros((len(self.F), min(2 * self.F.shape[1], self.columns)))
+            F[:, : self.F.shape[1]] = self.F
+            self.F = F
 
     def finish(self, rank: int) -> LowRank:
         """Return the approximation, with the map of new points through the pivots."""
@@ -86,7 +110,6 @@ class _Factor:
             dual = (inverse.T @ rotation)[:, :rank]
         if operator.root_weights is not None:
             dual = dual * operator.root_weights[pivots, None]
-        n = operator.shape[0]
         positive = float(np.maximum(self.diagonal, 0.0).sum())
         negative_mass = self.negative / max(self.negative + positive, 1e-300)
         if negative_mass > 0:
@@ -102,7 +125,7 @@ class _Factor:
             eta=self.eta,
             rounding=self.rounding,
             passes=0,
-            entries=n * m + n,
+            entries=self.entries,
             audit_entries=self.checked,
             pass_seconds=0.0,
             new_points=operator.landmarks(pivots),
@@ -121,10 +144,11 @@ def greedy_cholesky(
     """Factorise with the largest remaining diagonal entry as pivot (Fine–Scheinberg).
 
     Stops when ``columns`` are found or the remaining trace is at most tolerance · tr K. Nothing is
-    random. Kernel entries: n a column and the diagonal. Memory: n × columns numbers.
+    random. Kernel entries: n a column and the diagonal. Memory: n × columns numbers; with a
+    tolerance three times as many as there are pivots, at most.
     """
-    factor = _Factor(operator, min(columns, operator.shape[0]), 0, n_threads)
-    while factor.wants_more(tolerance):
+    factor = _Factor(operator, min(columns, operator.shape[0]), tolerance, 0, n_threads)
+    while factor.wants_more():
         factor.add([int(factor.left.argmax())])
     return factor.finish(rank)
 
@@ -136,7 +160,7 @@ def rp_cholesky(
     rank: int,
     seed: int,
     tolerance: float = 0.0,
-    block: int = 32,
+    block: int = RP_BLOCK,
     n_threads: int = 1,
 ) -> LowRank:
     """Factorise with random pivots, drawn in proportion to the remaining diagonal.
@@ -146,14 +170,15 @@ def rp_cholesky(
     its remaining diagonal entry has kept (Epperly, Tropp, Webber 2024).
 
     Stops when ``columns`` are found or the remaining trace is at most tolerance · tr K. Kernel
-    entries: n a column and the diagonal, and block² a round. Memory: n × columns numbers.
+    entries: n a column and the diagonal, and block² a round. Memory: as ``greedy_cholesky``, and
+    three times n × block numbers.
     """
     random = np.random.default_rng(seed)
-    factor = _Factor(operator, min(columns, operator.shape[0]), seed, n_threads)
-    while factor.wants_more(tolerance):
+    factor = _Factor(operator, min(columns, operator.shape[0]), tolerance, seed, n_threads)
+    while factor.wants_more():
         p = factor.left / factor.left.sum()
         proposed = random.choice(len(p), block, p=p)
-        accepted = _accept(factor, proposed, random)[: factor.F.shape[1] - factor.count]
+        accepted = _accept(factor, proposed, random)[: factor.columns - factor.count]
         if accepted:
             factor.add(accepted)
     return factor.finish(rank)
@@ -168,6 +193,7 @@ def _accept(factor: _Factor, proposed: FloatArray, random: np.random.Generator) 
     """
     known = factor.F[proposed, : factor.count]
     block = factor.operator.block(proposed) - known @ known.T
+    factor.entries += block.size
     before = factor.left[proposed]
     accepted: list[int] = []
     for i, sample in enumerate(int(index) for index in proposed):

@@ -18,19 +18,25 @@ DENSE_LIMIT = 3000
 """Samples up to which K is formed as a matrix: 72 MB in float64."""
 
 
+def forms_matrix(n: int, rank: int) -> bool:
+    """Whether K is formed as a matrix: for few samples, or where half of its columns are asked."""
+    return n <= DENSE_LIMIT or rank > n // 2
+
+
 def exact(operator: KernelOperator, *, rank: int, seed: int = 0, n_threads: int = 1) -> LowRank:
     """Approximate K by its leading eigenvectors, the best approximation of this rank.
 
-    Up to ``DENSE_LIMIT`` samples K is formed and decomposed: n² entries. A feature map needs only
-    its Gram matrix. Otherwise Lanczos iterations run on the operator, one pass over K each; expect
-    some tens of passes. Memory: n × 2·rank numbers and a few tiles, or n² for small n.
+    Up to ``DENSE_LIMIT`` samples, or for more than n / 2 columns, K is formed and decomposed: n²
+    entries and the diagonal. A feature map needs only its Gram matrix. Otherwise Lanczos iterations
+    run on the operator, one pass over K each; expect some tens of passes. Memory: n × 3·rank
+    numbers and a few tiles, or a few times n² where K is formed.
     """
     n = operator.shape[0]
     rank = min(rank, n)
     diagonal = operator.diagonal()
     if isinstance(operator, FeatureMapOperator) and operator.monomials.count < n:
         return _from_features(operator, rank, diagonal, seed, n_threads)
-    if n <= DENSE_LIMIT or rank > n // 2:
+    if forms_matrix(n, rank):
         K = operator.columns(np.arange(n), n_threads=n_threads)
         K = (K + K.T) / 2
         with Crew(1):
@@ -76,7 +82,7 @@ def exact(operator: KernelOperator, *, rank: int, seed: int = 0, n_threads: int 
         eta=eta,
         rounding=rounding,
         passes=passes,
-        entries=entries + n,
+        entries=entries + operator.diagonal_entries,
         audit_entries=checked,
         pass_seconds=0.0,
         negative_mass=negative,

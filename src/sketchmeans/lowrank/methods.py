@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sketchmeans.engine.passes import Progress
-from sketchmeans.lowrank.cholesky import greedy_cholesky, rp_cholesky
-from sketchmeans.lowrank.exact import DENSE_LIMIT, exact
+from sketchmeans.lowrank.cholesky import RP_BLOCK, greedy_cholesky, rp_cholesky
+from sketchmeans.lowrank.exact import exact
+from sketchmeans.lowrank.needs import (
+    Needs,
+    cholesky_needs,
+    exact_needs,
+    nystrom_needs,
+    one_pass_needs,
+)
 from sketchmeans.lowrank.nystrom import SAMPLINGS, nystrom
 from sketchmeans.lowrank.one_pass import one_pass
 from sketchmeans.lowrank.result import LowRank
@@ -42,6 +50,8 @@ class Method:
     ----------
     run : callable
         Turns an operator and a request into a ``LowRank``.
+    needs : callable
+        Reckons the bytes that ``run`` would allocate.
     sketches : tuple of str
         What ``sketch`` may be; the first is "auto".
     reads : tuple of str
@@ -53,6 +63,7 @@ class Method:
     """
 
     run: Callable[[KernelOperator, Request], LowRank]
+    needs: Callable[[KernelOperator, Request], Needs]
     sketches: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
     landmarks: bool = True
@@ -113,20 +124,31 @@ def _exact(operator: KernelOperator, ask: Request) -> LowRank:
 METHODS: dict[str, Method] = {
     "one-pass": Method(
         _one_pass,
+        one_pass_needs,
         sketches=tuple(SKETCHES),
         reads=("oversampling", "sketch", "truncation", "n_passes", "precision"),
         landmarks=False,
     ),
-    "nystrom": Method(_nystrom, sketches=SAMPLINGS, reads=("oversampling", "sketch", "truncation")),
-    "rpcholesky": Method(_rp, reads=("oversampling",), stops_at_tolerance=True),
-    "greedy-cholesky": Method(_greedy, reads=("oversampling",), stops_at_tolerance=True),
-    "exact": Method(_exact, reads=("precision",), landmarks=False),
+    "nystrom": Method(
+        _nystrom,
+        nystrom_needs,
+        sketches=SAMPLINGS,
+        reads=("oversampling", "sketch", "truncation"),
+    ),
+    "rpcholesky": Method(
+        _rp,
+        partial(cholesky_needs, block=RP_BLOCK),
+        reads=("oversampling",),
+        stops_at_tolerance=True,
+    ),
+    "greedy-cholesky": Method(
+        _greedy,
+        partial(cholesky_needs, block=1),
+        reads=("oversampling",),
+        stops_at_tolerance=True,
+    ),
+    "exact": Method(_exact, exact_needs, reads=("precision",), landmarks=False),
 }
-
-
-def dense_bytes(method: str, n: int) -> int:
-    """Return what a method allocates for n × n matrices of its own, for small n."""
-    return 3 * n * n * 8 if method == "exact" and n <= DENSE_LIMIT else 0
 
 
 def approximate(operator: KernelOperator, method: str, ask: Request) -> LowRank:

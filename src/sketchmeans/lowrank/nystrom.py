@@ -9,13 +9,14 @@ from sklearn.cluster import KMeans
 from sklearn.utils.extmath import randomized_svd
 
 from sketchmeans.callables import CallableOperator
-from sketchmeans.engine import Crew
+from sketchmeans.engine import Crew, RightHandSide, symmetric_pass
 from sketchmeans.kernels import FloatArray
 from sketchmeans.lowrank.blocks import apply_in_place, orthogonal_columns
 from sketchmeans.lowrank.core import CUT, EPS, Core, noise_level
 from sketchmeans.lowrank.one_pass import Truncation
 from sketchmeans.lowrank.result import LowRank, warn_indefinite
 from sketchmeans.operators import DataOperator, KernelOperator, NewPoints
+from sketchmeans.points import row_blocks
 
 Sampling = Literal["uniform", "diagonal", "column-norm", "leverage", "kmeans"]
 SAMPLINGS: tuple[Sampling, ...] = ("uniform", "diagonal", "column-norm", "leverage", "kmeans")
@@ -35,8 +36,10 @@ def nystrom(
 ) -> LowRank:
     """Approximate K from ``columns`` landmarks.
 
-    Kernel entries: n · columns and the diagonal; sampling by column norm makes one pass over K
-    more, ridge leverage scores as many again. Memory: n × columns numbers in float64.
+    Kernel entries: n · columns and the diagonal. Sampling by column norm makes one pass over K
+    more, n(n + 1)/2 and half a tile a row; ridge leverage scores take n · columns for all samples,
+    half of that for half of them, and so on, 2n · columns at the most; K-means landmarks need
+    columns² for their own kernel. Memory: n × columns numbers in float64.
 
     Parameters
     ----------
@@ -62,7 +65,7 @@ def nystrom(
     n = operator.shape[0]
     columns = min(columns, n)
     diagonal = operator.diagonal()
-    entries = n
+    entries = operator.diagonal_entries
     passes = 0
     if sampling == "kmeans":
         landmarks, C, A = _kmeans_landmarks(operator, columns, seed, n_threads)
@@ -79,7 +82,7 @@ def nystrom(
             entries += spent
             passes += 1
         else:
-            indices, spent = _leverage_landmarks(operator, columns, random, n_threads)
+            indices, spent = _leverage_landmarks(operator, diagonal, columns, random, n_threads)
             entries += spent
         C = operator.columns(indices, n_threads=n_threads)
         entries += n * len(indices)
@@ -198,7 +201,7 @@ def nystrom_randomized(
         diagonal=diagonal,
         rounding=rounding,
         scale=None if operator.root_weights is None else operator.root_weights[indices],
-        entries=C.size + len(diagonal),
+        entries=C.size + operator.diagonal_entries,
         audit_entries=checked,
         inner_rank=min(rank + oversampling, columns),
         seed=seed,
@@ -233,58 +236,61 @@ def _weighted_choice(random: np.random.Generator, sizes: FloatArray, count: int)
 
 
 def _column_norms(operator: KernelOperator, n_threads: int) -> tuple[FloatArray, int]:
-    """Compute ‖K e_j‖² of every column: one pass over K, n² entries."""
-    n = operator.shape[0]
-    squares = np.zeros(n)
-    entries = 0
-    side = max(1, min(256, (1 << 22) // n))  # at most 32 MB of columns at a time
-    for start in range(0, n, side):
-        rows = slice(start, min(start + side, n))
-        T = operator.columns(np.arange(rows.start, rows.stop), n_threads=n_threads)
-        squares[rows] = np.einsum("ij,ij->j", T, T)
-        entries += T.size
-    return squares, entries
+    """Compute ‖K e_j‖² of every column: the row sums of a symmetric pass over the squares of K.
+
+    Kernel entries: n(n + 1)/2 and half a tile a row. Memory: n numbers and two tiles a thread.
+    """
+
+    def squared(rows: slice, columns: slice, out: FloatArray) -> FloatArray:
+        return np.square(operator.tile(rows, columns), out=out, dtype=np.float64)
+
+    nothing = np.empty((operator.shape[0], 0))
+    with Crew(n_threads) as crew:
+        ones = RightHandSide(nothing, None, np.dtype(np.float64))
+        result = symmetric_pass(squared, ones, crew=crew)
+    return result.row_sums, result.entries
 
 
 def _leverage_landmarks(
-    operator: KernelOperator, count: int, random: np.random.Generator, n_threads: int
+    operator: KernelOperator,
+    diagonal: FloatArray,
+    count: int,
+    random: np.random.Generator,
+    n_threads: int,
 ) -> tuple[FloatArray, int]:
     """Draw landmarks by recursive ridge leverage scores (Musco–Musco 2017).
 
     The data are halved until few are left; on the way back each level scores its points by the
     landmarks of the level below, with the ridge that makes the scores sum to about count / 2.
+
+    Kernel entries: each level's points with the landmarks of the level below, and no others.
+    Memory: n × count numbers.
     """
     n = operator.shape[0]
     order = random.permutation(n)
     sizes = [n]
     while sizes[-1] > 2 * count:
         sizes.append(-(-sizes[-1] // 2))
-    landmarks = order[: min(sizes[-1], count)]
+    chosen = np.arange(min(sizes[-1], count))  # places in ``order``, the same at every level
     entries = 0
-    diagonal = operator.diagonal()
     for size in sizes[::-1]:
         level = order[:size]
-        C = operator.columns(landmarks, n_threads=n_threads)[level]
-        entries += n * len(landmarks)
-        scores = _ridge_scores(C, operator, landmarks, diagonal[level], count)
-        landmarks = level[_weighted_choice(random, scores, min(count, size))]
-    return np.sort(landmarks), entries
+        C = operator.rectangle(level, order[chosen], n_threads=n_threads)
+        entries += C.size
+        scores = _ridge_scores(C, C[chosen], diagonal[level], count)
+        del C  # before the next level allocates its own
+        chosen = _weighted_choice(random, scores, min(count, size))
+    return np.sort(order[chosen]), entries
 
 
-def _ridge_scores(
-    C: FloatArray,
-    operator: KernelOperator,
-    landmarks: FloatArray,
-    diagonal: FloatArray,
-    count: int,
-) -> FloatArray:
+def _ridge_scores(C: FloatArray, A: FloatArray, diagonal: FloatArray, count: int) -> FloatArray:
     """Return ridge leverage scores K_ii − k_iᵀ(A + λI)⁻¹k_i, over λ, estimated from landmarks."""
-    A = operator.columns(landmarks)[landmarks]
-    values, V = np.linalg.eigh((A + A.T) / 2)
-    tail = np.sort(np.maximum(values, 0))[: max(len(values) - count // 2, 1)]
-    ridge = max(float(tail.sum()) / max(count // 2, 1), EPS * float(np.abs(values).max()))
-    projected = C @ V
-    held = np.square(projected) @ (1.0 / (np.maximum(values, 0) + ridge))
+    with Crew(1):
+        values, V = np.linalg.eigh((A + A.T) / 2)
+        tail = np.sort(np.maximum(values, 0))[: max(len(values) - count // 2, 1)]
+        ridge = max(float(tail.sum()) / max(count // 2, 1), EPS * float(np.abs(values).max()))
+        weights = 1.0 / (np.maximum(values, 0) + ridge)
+        held = np.concatenate([np.square(C[rows] @ V) @ weights for rows in row_blocks(len(C))])
     return np.maximum(diagonal - held, 0.0) / ridge
 
 

@@ -80,10 +80,11 @@ def one_pass(
         audit_entries += checked
         if passes == n_passes or not result.W.any():  # K = 0 has nothing to improve
             break
+        sketch.release()
+        del Omega, right  # before their successor is made
         with Crew(1):
             right = _orthonormalise(result.W, eta).astype(operator.dtype, copy=False)
-        sketch.release()
-        del result, Omega  # before the next pass allocates its own
+        del result  # before the next pass allocates its own
     rounding, checked = operator.rounding(sketch.seed)
     return recover(
         result,

@@ -1,0 +1,108 @@
+"""What each method allocates, reckoned before it runs: the highest point, and what it returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sketchmeans.engine import tile_rows
+from sketchmeans.features import FeatureMapOperator
+from sketchmeans.lowrank.cholesky import first_capacity
+from sketchmeans.lowrank.exact import forms_matrix
+from sketchmeans.memory import kmeans_bytes
+from sketchmeans.operators import THREAD_BYTES, KernelOperator
+from sketchmeans.points import BLOCK
+from sketchmeans.sketches import SKETCHES, HadamardSketch
+
+if TYPE_CHECKING:
+    from sketchmeans.lowrank.methods import Request
+
+_VECTORS = 12
+"""Vectors of n numbers that a method keeps beside its matrices: diagonals, sums, permutations."""
+
+_SMALL = 14
+"""Matrices of width × width, at most, while a core is decomposed."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Bytes that a method allocates beyond the operator."""
+
+    working: int
+    """At the highest point."""
+    kept: int
+    """By its result."""
+
+
+def _recovering(n: int, width: int) -> int:
+    """Blocks of rows and small matrices of a decomposition of n × width numbers."""
+    return 3 * min(n, BLOCK) * width * 8 + _SMALL * width * width * 8 + _VECTORS * n * 8
+
+
+def one_pass_needs(operator: KernelOperator, ask: Request) -> Needs:
+    """W, Ω and the tiles of a pass; W, Ω and the dual when it is over."""
+    n, width, rank = operator.shape[0], ask.width, ask.rank
+    W = n * (width + 1) * 8
+    Omega = n * width * np.dtype(SKETCHES.get(ask.sketch, HadamardSketch).dtype).itemsize
+    if ask.n_passes > 1:
+        Omega = max(Omega, n * width * operator.dtype.itemsize)
+    dual = n * rank * 8
+    early = n * rank * 8 if ask.truncation == "early" else 0
+    passing = operator.scratch_bytes(width, ask.n_threads, pack=ask.pack) + _VECTORS * n * 8
+    rows = min(n, BLOCK)  # of the data, at most half a million numbers, and of Ω, in float64
+    audit = min(operator.row_bytes(3 * rows), 3 << 22) + rows * width * 8
+    recovering = dual + early + _recovering(n, width)
+    return Needs(W + Omega + max(passing, audit, recovering), W + dual + early + 2 * n * 8)
+
+
+def nystrom_needs(operator: KernelOperator, ask: Request) -> Needs:
+    """C and what its columns and their sampling take."""
+    n, m = operator.shape[0], ask.width
+    C = n * m * 8
+    stages = [operator.columns_bytes(m, ask.n_threads), _recovering(n, m)]
+    if ask.sketch == "kmeans":
+        stages.append(kmeans_bytes(n, m, operator.row_bytes(n)) + operator.row_bytes(3 * m) - C)
+    elif ask.sketch == "column-norm":
+        # A tile, its squares, and what makes it.
+        side = tile_rows(n)
+        tiles = 4 * side * side * 8 + operator.row_bytes(4 * side)
+        stages.append(ask.n_threads * (tiles + THREAD_BYTES) - C)
+    return Needs(C + max(stages) + _VECTORS * n * 8, C + m * ask.rank * 8)
+
+
+def cholesky_needs(operator: KernelOperator, ask: Request, block: int) -> Needs:
+    """F, what a round of ``block`` pivots takes, and where F grows what it has outgrown."""
+    n, m = operator.shape[0], ask.width
+    capacity = first = first_capacity(m, ask.tolerance)
+    while capacity < m:
+        capacity = min(2 * capacity, m)
+    F = n * capacity * 8
+    block = min(block, m)
+    adding = n * block * 25 + operator.columns_bytes(block, ask.n_threads)
+    outgrown = F // 2 if capacity > first else 0
+    working = F + max(adding, outgrown, _recovering(n, m)) + _VECTORS * n * 8
+    return Needs(working, F + m * ask.rank * 8)
+
+
+def exact_needs(operator: KernelOperator, ask: Request) -> Needs:
+    """K and its copies where it is formed, the basis of Lanczos where it is not."""
+    n, rank = operator.shape[0], min(ask.rank, operator.shape[0])
+    columns = n * rank * 8
+    vectors = _VECTORS * n * 8
+    kept = 2 * columns + 2 * n * 8
+    if isinstance(operator, FeatureMapOperator) and operator.monomials.count < n:
+        count = operator.monomials.count
+        blocks = 8 * (_SMALL * count * count + 1024 * 5 * count)
+        passing = operator.scratch_bytes(1, ask.n_threads, pack=ask.pack)
+        return Needs(3 * columns + max(blocks, passing) + vectors, kept)
+    if forms_matrix(n, rank):
+        K = n * n * 8
+        forming = 3 * K + operator.columns_bytes(n, ask.n_threads)
+        deciding = 2 * K + 2 * columns
+        return Needs(max(forming, deciding, K + 5 * columns) + vectors, kept)
+    basis = min(n, max(2 * rank + 1, 20))
+    passing = operator.scratch_bytes(1, ask.n_threads, pack=True)
+    lanczos = n * (basis + rank) * 8 + 4 * n * 8 + passing
+    return Needs(max(lanczos, 5 * columns) + vectors, kept)
