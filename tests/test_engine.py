@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
+from sketchmeans import KernelKMeans
 from sketchmeans.engine import (
     Crew,
     RightHandSide,
@@ -307,6 +308,29 @@ def test_all_cores_are_used_outside_and_one_inside_a_joblib_worker():
             joblib.delayed(count_threads)(None) for _ in range(2)
         )
         assert inside == [1, 1], backend
+        with joblib.parallel_config(backend=backend, n_jobs=2):
+            inside = joblib.Parallel()(joblib.delayed(count_threads)(None) for _ in range(2))
+        assert inside == [1, 1], backend
+
+
+def test_the_number_of_jobs_that_joblib_is_told_is_kept():
+    for n_jobs, threads in ((1, 1), (2, 2), (3, 3), (-1, joblib.cpu_count())):
+        with joblib.parallel_config(n_jobs=n_jobs):
+            assert count_threads(None) == threads
+            assert count_threads(5) == 5
+        with joblib.parallel_backend("threading", n_jobs=n_jobs):
+            assert count_threads(None) == threads
+    with joblib.parallel_config(backend="threading"):
+        assert count_threads(None) == joblib.cpu_count()
+    with joblib.parallel_config(n_jobs=0), pytest.raises(ValueError, match="n_jobs=0"):
+        count_threads(None)
+
+
+def test_estimators_keep_the_number_of_jobs_that_joblib_is_told():
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    for n_jobs in (1, 3):
+        with joblib.parallel_config(n_jobs=n_jobs):
+            assert KernelKMeans(3, random_state=0).fit(X).stats_["n_threads"] == n_jobs
 
 
 def test_blas_is_held_to_one_thread_and_released_again():
@@ -343,8 +367,6 @@ def test_a_fork_after_a_pass_can_make_a_pass():
 
 def test_fits_side_by_side_leave_blas_and_warnings_as_they_were():
     import warnings
-
-    from sketchmeans import KernelKMeans
 
     X = np.random.default_rng(0).normal(size=(400, 3))
     with threadpool_limits(2, user_api="blas"):

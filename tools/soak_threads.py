@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
 from threadpoolctl import threadpool_info
 
 from sketchmeans import FullKernelKMeans, KernelEmbedding, KernelKMeans
@@ -47,25 +48,24 @@ def make_jobs() -> Jobs:
     """Return every method with every sketch, and the other estimators, each by its name."""
     X = np.random.default_rng(0).normal(size=(SAMPLES, 40))
     X[: SAMPLES // 3] += 1
-    few = sparse.csr_matrix(np.where(np.abs(X) > 1, X, 0))
+    thin = sparse.csr_matrix(np.where(np.abs(X) > 1, X, 0))
+    few_starts = {"n_init": 2, "random_state": 0}
     models = {
-        f"{method} {sketch}": (KernelKMeans(5, method=method, sketch=sketch, random_state=0), X)
+        f"{method} {sketch}": (KernelKMeans(5, method=method, sketch=sketch, **few_starts), X)
         for method, known in METHODS.items()
         for sketch in known.sketches or ["auto"]
     }
     models |= {
-        "refined": (KernelKMeans(5, n_passes=2, n_refine=1, random_state=0), X),
-        "sparse laplacian": (KernelKMeans(5, kernel="laplacian", random_state=0), few),
+        "refined": (KernelKMeans(5, n_passes=2, n_refine=1, **few_starts), X),
+        "sparse laplacian": (KernelKMeans(5, kernel="laplacian", **few_starts), thin),
         "embedding": (KernelEmbedding(8, random_state=0), X),
-        "full sketch": (FullKernelKMeans(5, init="sketch", n_init=2, random_state=0), X),
-        "full k-means++": (FullKernelKMeans(5, n_init=2, random_state=0), X),
+        "full sketch": (FullKernelKMeans(5, init="sketch", **few_starts), X),
+        "full k-means++": (FullKernelKMeans(5, **few_starts), X),
     }
     return {name: _job(model, data) for name, (model, data) in models.items()}
 
 
 def _job(model: object, data: object) -> Callable[[], str]:
-    from sklearn.base import clone
-
     return lambda: hash_of(clone(model).fit(data))
 
 
