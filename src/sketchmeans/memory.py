@@ -89,9 +89,12 @@ def copied_bytes(given: Any, checked: Any) -> int:
 
 
 def kmeans_bytes(n: int, n_clusters: int, rows: int) -> int:
-    """Return what a start of scikit-learn's K-means takes: a copy of the rows, and distances."""
+    """Return what a start of scikit-learn's K-means takes for ``rows`` bytes of data.
+
+    A copy of them, another for their variance, and distances.
+    """
     candidates = 2 + int(math.log(n_clusters))  # k-means++ looks at so many samples at once
-    return rows + n * (64 + 16 * candidates) + 256 * n_clusters * 8
+    return 2 * rows + n * (64 + 16 * candidates) + 256 * n_clusters * 8
 
 
 def refining_bytes(operator: Any, n_clusters: int, n_threads: int, *, pack: bool) -> int:

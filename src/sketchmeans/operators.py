@@ -131,20 +131,35 @@ class KernelOperator(ABC):
         """Return the kernel between any points and these samples alone, in float64."""
 
     def _rectangle(
-        self, rows: slice | FloatArray, indices: FloatArray, n_threads: int
+        self, rows: FloatArray | None, indices: FloatArray, n_threads: int
     ) -> FloatArray:
-        """Compute K[rows, indices] in float64, unweighted, from a block of the data at a time."""
-        X, landmarks = self.data, self.landmarks(indices)
-        R = np.empty((self.shape[0] if isinstance(rows, slice) else len(rows), len(indices)))
+        """Compute K[rows, indices] in float64, unweighted; None stands for all rows."""
+        return self.with_landmarks(
+            self.landmarks(indices), len(indices), rows=rows, n_threads=n_threads
+        )
+
+    def with_landmarks(
+        self,
+        landmarks: NewPoints,
+        count: int,
+        *,
+        rows: FloatArray | None = None,
+        n_threads: int = 1,
+    ) -> FloatArray:
+        """Return the unweighted kernel of samples with ``count`` landmarks, in float64.
+
+        Of all samples, or of ``rows``; the data are prepared a block at a time.
+        """
+        X = self.data
+        R = np.empty((self.shape[0] if rows is None else len(rows), count))
 
         def compute(part: slice) -> None:
-            ours = rows_of(X, part) if isinstance(rows, slice) else X[rows[part]]
-            cross = landmarks.against(ours)
-            everything = slice(0, cross.shape[0]), slice(0, cross.shape[1])
+            cross = landmarks.against(rows_of(X, part) if rows is None else X[rows[part]])
+            everything = slice(0, cross.shape[0]), slice(0, count)
             R[part] = cross.tile(*everything, np.empty(cross.shape))
 
         with Crew(n_threads) as crew:
-            crew.each(compute, row_blocks(len(R), self._rows_at_once(len(indices))))
+            crew.each(compute, row_blocks(len(R), self._rows_at_once(count)))
         refuse_infinite(R)
         return R
 
@@ -171,7 +186,7 @@ class KernelOperator(ABC):
     def columns(self, indices: FloatArray, *, n_threads: int = 1) -> FloatArray:
         """Return K[:, indices] in float64: n kernel entries a column."""
         indices = np.asarray(indices)
-        C = self._rectangle(slice(0, self.shape[0]), indices, n_threads)
+        C = self._rectangle(None, indices, n_threads)
         if self.root_weights is not None:
             C *= self.root_weights[:, None]
             C *= self.root_weights[indices]

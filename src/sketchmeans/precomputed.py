@@ -123,11 +123,11 @@ class PrecomputedOperator(KernelOperator):
         return GivenRows(np.float64, self._diagonal(), chosen=indices)
 
     def _rectangle(
-        self, rows: slice | FloatArray, indices: FloatArray, n_threads: int
+        self, rows: FloatArray | None, indices: FloatArray, n_threads: int
     ) -> FloatArray:
         del n_threads
         # K is symmetric, and rows are what lies together.
-        block = self.K[indices] if isinstance(rows, slice) else self.K[np.ix_(indices, rows)]
+        block = self.K[indices] if rows is None else self.K[np.ix_(indices, rows)]
         block = block.toarray() if sparse.issparse(block) else np.asarray(block)
         if not np.isfinite(block).all():
             raise ValueError("the precomputed kernel holds NaN or infinity.")

@@ -287,6 +287,8 @@ def _ridge_scores(C: FloatArray, A: FloatArray, diagonal: FloatArray, count: int
     """Return ridge leverage scores K_ii − k_iᵀ(A + λI)⁻¹k_i, over λ, estimated from landmarks."""
     with Crew(1):
         values, V = np.linalg.eigh((A + A.T) / 2)
+        if not values.any():  # landmarks that are zero say nothing of the others
+            return np.maximum(diagonal, 0.0)
         tail = np.sort(np.maximum(values, 0))[: max(len(values) - count // 2, 1)]
         ridge = max(float(tail.sum()) / max(count // 2, 1), EPS * float(np.abs(values).max()))
         weights = 1.0 / (np.maximum(values, 0) + ridge)
@@ -310,7 +312,7 @@ def _kmeans_landmarks(
         )
     points = np.asarray(centers.cluster_centers_, dtype=np.float64)
     landmarks = operator.landmarks_at(points)
-    C = landmarks.against(X).dense(n_threads=n_threads)
+    C = operator.with_landmarks(landmarks, count, n_threads=n_threads)
     if operator.root_weights is not None:
         C *= operator.root_weights[:, None]
     return landmarks, C, landmarks.against(points).dense()
