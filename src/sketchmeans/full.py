@@ -16,6 +16,7 @@ from sketchmeans.checks import (
     check_clusters,
     check_count,
     check_weights,
+    relative_weights,
 )
 from sketchmeans.engine import Crew
 from sketchmeans.estimator import unweighted_rows
@@ -232,7 +233,7 @@ verbose
                 embedding[rows] = plain.columns(rows, n_threads=n_threads).T @ dual
             with Crew(1):
                 model = KMeans(k, n_init=1, random_state=seed)
-                labels = model.fit_predict(embedding, sample_weight=weights)
+                labels = model.fit_predict(embedding, sample_weight=relative_weights(weights))
             return labels.astype(np.int32), low_rank.entries + n * len(left_out)
         random = np.random.default_rng(seed)
         diagonal = plain.diagonal()

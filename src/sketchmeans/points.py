@@ -108,13 +108,12 @@ class Points:
             self.center, self._scale = prepared.center, prepared.scale
             self._norms = prepared.norms
         if unit_rows and prepared is None:
-            norms = np.sqrt(self._raw_squared_norms())
-            with np.errstate(divide="ignore"):
-                self._scale = np.where(norms > 0, 1.0 / norms, 0.0)
+            self._scale = self._unit_scale()
         if statistic is Statistic.SQUARED_DISTANCE and prepared is None:
-            self._norms = np.concatenate(
-                [self._squared_norms(rows) for rows in data_blocks(X)]
-            ).astype(self.dtype)
+            with np.errstate(over="ignore"):  # a new point may be infinitely far away
+                self._norms = np.concatenate(
+                    [self._squared_norms(rows) for rows in data_blocks(X)]
+                ).astype(self.dtype)
         if self._norms is not None:
             self.largest_norm = float(self._norms.max(initial=0.0))
 
@@ -131,21 +130,45 @@ class Points:
         """What was worked out from all rows."""
         return Prepared(self.center, self._scale, self._norms)
 
-    def _raw_squared_norms(self) -> FloatArray:
-        """‖x‖² of the rows as given, in float64."""
-        if self.is_sparse:
-            return np.asarray(self.X.multiply(self.X).sum(axis=1), dtype=np.float64).ravel()
-        blocks = (self.X[rows].astype(np.float64) for rows in data_blocks(self.X))
-        return np.concatenate([np.vecdot(block, block) for block in blocks])
+    def _unit_scale(self) -> FloatArray:
+        """Return one over the norms of the rows as given, in float64; 0 for rows of zeros."""
+        parts = [self._raw_norms(rows) for rows in data_blocks(self.X)]
+        norms = np.concatenate(parts) if parts else np.zeros(0)  # K = 0 has no pivots
+        with np.errstate(divide="ignore", over="ignore"):
+            scale = np.where(norms > 0, 1.0 / norms, 0.0)
+        lost = ~np.isfinite(scale) | ~np.isfinite(norms)
+        if lost.any():
+            row = int(lost.argmax())
+            raise ValueError(
+                f"row {row} of X has norm {norms[row]:g}, and one over it is no float: it cannot "
+                "be scaled to norm one. Rescale X, or leave that row out."
+            )
+        return scale
+
+    def _raw_norms(self, rows: slice) -> FloatArray:
+        """‖x‖ of rows as given, in float64."""
+        block = csr_rows(self.X, rows) if self.is_sparse else self.X[rows]
+        block = block.astype(np.float64)
+        with np.errstate(over="ignore"):
+            norms = np.sqrt(_sums_of_squares(block))
+        odd = np.flatnonzero(~((norms > 1e-140) & (norms < 1e140)))
+        if len(odd):
+            # Squares of numbers so small or large are lost: a power of two brings them near one.
+            few = block[odd]
+            largest = abs(few).max(axis=1)
+            largest = largest.toarray().ravel() if self.is_sparse else largest
+            exponent = np.frexp(largest)[1]
+            if self.is_sparse:
+                few.data = np.ldexp(few.data, np.repeat(-exponent, np.diff(few.indptr)))
+            else:
+                few = np.ldexp(few, -exponent[:, None])
+            with np.errstate(over="ignore"):
+                norms[odd] = np.ldexp(np.sqrt(_sums_of_squares(few)), exponent)
+        return norms
 
     def _squared_norms(self, rows: slice) -> FloatArray:
         """‖x‖² of prepared rows: rounded to the tile's precision first, then summed in float64."""
-        block = self.rows(rows)
-        if self.is_sparse:
-            squares = block.astype(np.float64)
-            return np.asarray(squares.multiply(squares).sum(axis=1)).ravel()
-        block = block.astype(np.float64)
-        return np.vecdot(block, block)
+        return _sums_of_squares(self.rows(rows).astype(np.float64))
 
     @property
     def norms(self) -> FloatArray:
@@ -160,7 +183,7 @@ class Points:
     def rows(self, rows: slice) -> Any:
         """Return a block of rows: centred, scaled, and in the tile's precision."""
         if self.is_sparse:
-            block = csr_rows(self.X, rows).astype(self.dtype, copy=False)
+            block = csr_rows(self.X, rows)
             if self._scale is not None:
                 block = sparse.diags_array(self._scale[rows]) @ block
             return sparse.csr_matrix(block).astype(self.dtype, copy=False)
@@ -324,3 +347,10 @@ class Points:
         if self.is_sparse:
             return sparse.csr_matrix(sparse.diags_array(self._scale[indices]) @ block)
         return block * self._scale[indices, None]
+
+
+def _sums_of_squares(block: Any) -> FloatArray:
+    """Return ‖x‖² of the rows of a block in float64."""
+    if sparse.issparse(block):
+        return np.asarray(block.multiply(block).sum(axis=1)).ravel()
+    return np.vecdot(block, block)

@@ -110,15 +110,26 @@ class PrecomputedOperator(KernelOperator):
     def _square(self, indices: FloatArray) -> FloatArray:
         block = self.K[np.ix_(indices, indices)]
         block = block.toarray() if sparse.issparse(block) else np.asarray(block)
+        refuse_entries(block, indices)
         return block.astype(np.float64)
 
     def _columns(self, indices: FloatArray, n_threads: int) -> FloatArray:
         del n_threads
         rows = self.K[indices]  # K is symmetric, and whole rows are what lies together
         rows = rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
-        if not np.isfinite(rows).all():
-            raise ValueError("the precomputed kernel holds NaN or infinity.")
+        refuse_entries(rows, indices)
         return np.ascontiguousarray(rows.T, dtype=np.float64)
+
+
+def refuse_entries(rows: FloatArray, indices: FloatArray) -> None:
+    """Raise an error that names the first of these rows of K that is not finite."""
+    bad = np.argwhere(~np.isfinite(rows))
+    if len(bad):
+        raise ValueError(
+            f"row {int(indices[bad[0, 0]])} of the precomputed kernel holds "
+            f"{rows[tuple(bad[0])]:g}, and a kernel must be finite: NaN and infinity have no place "
+            "in it. Leave that sample out, or compute its kernel again."
+        )
 
 
 class GivenRows:
