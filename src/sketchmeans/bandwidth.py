@@ -24,7 +24,7 @@ def resolve_gamma(gamma: Any, kernel: type[Kernel], X: Any, seed: int) -> float:
         return float(gamma)
     if gamma == "scale":
         variance = _variance(X)
-        return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+        return _finite(gamma, 1.0, X.shape[1] * variance) if variance > 0 else 1.0
     match = re.fullmatch(r"(?:([0-9.eE+-]+)\s*\*\s*)?median", gamma.strip())
     try:
         factor = float(match[1] or 1.0) if match else -1.0
@@ -35,7 +35,18 @@ def resolve_gamma(gamma: Any, kernel: type[Kernel], X: Any, seed: int) -> float:
             f'gamma={gamma!r} is not understood: give a number, "median", a multiple such as '
             '"4*median", or "scale".'
         )
-    return factor / median_scale(kernel, X, seed)
+    return _finite(gamma, factor, median_scale(kernel, X, seed))
+
+
+def _finite(gamma: str, factor: float, size: float) -> float:
+    """Return factor / size; refuse sizes so small that this is no number."""
+    value = factor / size
+    if not value < float("inf"):
+        raise ValueError(
+            f"gamma={gamma!r} is {factor:g} over {size:g}, the size of these data to the kernel, "
+            "and float64 cannot hold that. Rescale X, or give gamma as a number."
+        )
+    return value
 
 
 def median_scale(kernel: type[Kernel], X: Any, seed: int) -> float:
@@ -78,8 +89,9 @@ def _pair_distances(sample: Any, statistic: Statistic) -> FloatArray:
 def _variance(X: Any) -> float:
     """Return the variance of all numbers of X, in blocks: X.var() would copy X."""
     if sparse.issparse(X):
-        mean = X.mean(dtype=np.float64)
-        return float(X.multiply(X).mean(dtype=np.float64) - mean**2)
+        size = X.shape[0] * X.shape[1]
+        squares = float(np.square(X.data, dtype=np.float64).sum())
+        return squares / size - (float(X.data.sum(dtype=np.float64)) / size) ** 2
     mean = X.mean(dtype=np.float64)
     total = sum(float(np.square(X[rows] - mean, dtype=np.float64).sum()) for rows in data_blocks(X))
     return total / X.size

@@ -17,6 +17,12 @@ from sketchmeans.points import data_blocks
 PAIRS = 1000
 """Entries of a precomputed kernel that are compared with their mirror images before a pass."""
 
+WEIGHTS = (1e-100, 1e100)
+"""Where the sum of the weights must lie."""
+
+LIGHT = 1e-20
+"""Weights below this part of the largest are taken for zero."""
+
 
 def printable(text: str, longest: int = 200) -> str:
     r"""Return text of a stranger for a terminal: cut, and escaped where it does not print.
@@ -126,8 +132,29 @@ def check_clusters(n_clusters: int, n: int) -> None:
         )
 
 
-def check_precomputed(K: Any, seed: int) -> None:
-    """Refuse a precomputed kernel that is not square, not symmetric, or negative on the diagonal.
+def plain_array(X: Any) -> Any:
+    """Return an array whose numbers lie in memory as compiled code reads them; X itself mostly.
+
+    Arrays made from a buffer may begin at any byte, and files may hold the other order of bytes.
+    """
+    if not isinstance(X, np.ndarray) or X.dtype.kind not in "fiub":
+        return X
+    if X.flags.aligned and X.dtype.isnative:
+        return X
+    return np.require(X, X.dtype.newbyteorder("="), "A")
+
+
+def plain_csr(X: Any) -> Any:
+    """Return a CSR matrix whose three arrays are such arrays, and contiguous; X itself mostly."""
+    parts = X.data, X.indices, X.indptr
+    plain = tuple(np.ascontiguousarray(plain_array(part)) for part in parts)
+    if all(new is old for new, old in zip(plain, parts, strict=True)):
+        return X
+    return type(X)(plain, shape=X.shape)
+
+
+def check_precomputed(K: Any, seed: int) -> FloatArray:
+    """Return the diagonal of a precomputed kernel, which is square, symmetric and K_ii ≥ 0.
 
     Symmetry is tested on a seeded sample of pairs: no pass over K.
     """
@@ -140,10 +167,12 @@ def check_precomputed(K: Any, seed: int) -> None:
         raise ValueError(f"a precomputed kernel must hold real numbers, not {K.dtype}.")
     n = K.shape[0]
     diagonal = np.asarray(K.diagonal(), dtype=np.float64)
-    if np.isnan(diagonal).any():
+    if not np.isfinite(diagonal).all():
+        worst = int(np.isfinite(diagonal).argmin())
+        value = "NaN" if np.isnan(diagonal[worst]) else f"{diagonal[worst]:g}"
         raise ValueError(
-            f"K[{int(np.isnan(diagonal).argmax())}] is NaN on the diagonal: a precomputed kernel "
-            "must be finite."
+            f"K[{worst}, {worst}] is {value} on the diagonal: a precomputed kernel must be finite. "
+            "Leave that sample out, or compute its kernel again."
         )
     if (diagonal < 0).any():
         worst = int(np.argmin(diagonal))
@@ -155,9 +184,9 @@ def check_precomputed(K: Any, seed: int) -> None:
     random = np.random.default_rng(seed)
     rows, columns = random.integers(0, n, (2, PAIRS))
     here, there = _entries(K, rows, columns), _entries(K, columns, rows)
-    scale = np.sqrt(np.abs(diagonal[rows] * diagonal[columns])) + np.abs(here) + np.abs(there)
     tolerance = 1e-3 if K.dtype.itemsize <= 4 and K.dtype.kind == "f" else 1e-6
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
+        scale = np.sqrt(diagonal[rows]) * np.sqrt(diagonal[columns]) + np.abs(here) + np.abs(there)
         off = ~(np.abs(here - there) <= tolerance * scale)
     off &= np.isfinite(here) & np.isfinite(there)  # the pass finds those and says where
     if off.any():
@@ -167,6 +196,7 @@ def check_precomputed(K: Any, seed: int) -> None:
             f"K[{j}, {i}] = {there[off][0]:g}. Symmetrise it, (K + K.T) / 2, if that is what you "
             "mean."
         )
+    return diagonal
 
 
 def _entries(K: Any, rows: FloatArray, columns: FloatArray) -> FloatArray:
@@ -199,12 +229,15 @@ def describe_text(X: Any) -> str | None:
 
 
 def check_weights(sample_weight: Any, n: int) -> FloatArray | None:
-    """Return the weights in float64, or None; refuse negative ones and all zeros."""
+    """Return the weights in float64, or None; refuse negative ones and all zeros.
+
+    Weights below LIGHT of the largest become zero: float64 would not notice them beside it.
+    """
     if sample_weight is None:
         return None
     if isinstance(sample_weight, Real):
         sample_weight = np.full(n, sample_weight)
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    weights = np.require(sample_weight, np.float64, ["C", "A"])
     if weights.shape != (n,):
         raise ValueError(
             f"sample_weight has shape {weights.shape}, where ({n},) is needed: one weight a sample."
@@ -219,7 +252,25 @@ def check_weights(sample_weight: Any, n: int) -> FloatArray | None:
         )
     if not weights.any():
         raise ValueError("sample_weight is zero for all samples: at least one must be positive.")
-    return weights
+    with np.errstate(over="ignore"):
+        total = float(weights.sum())
+    largest = float(weights.max())
+    if not WEIGHTS[0] <= total <= WEIGHTS[1]:
+        raise ValueError(
+            f"sample_weight sums to {total:g}, outside {WEIGHTS[0]:g} to {WEIGHTS[1]:g}: sums "
+            "of squares would leave float64. Divide all weights by the largest, "
+            f"{largest:g}: labels do not depend on their scale."
+        )
+    light = (weights > 0) & (weights < LIGHT * largest)
+    return np.where(light, 0.0, weights) if light.any() else weights
+
+
+def relative_weights(weights: FloatArray | None) -> FloatArray | None:
+    """Return the weights times the power of two that brings the largest between ½ and 1.
+
+    Means do not change, not in a bit; a clusterer that works in float32 can hold these.
+    """
+    return None if weights is None else np.ldexp(weights, -int(np.frexp(weights.max())[1]))
 
 
 def distinct_rows(X: Any, enough: int) -> int:

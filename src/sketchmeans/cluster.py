@@ -17,7 +17,9 @@ from sketchmeans.checks import (
     check_number,
     check_weights,
     distinct_rows,
+    relative_weights,
 )
+from sketchmeans.cross import refuse_infinite
 from sketchmeans.engine import Crew
 from sketchmeans.estimator import Embedded, SketchedEstimator, work_of
 from sketchmeans.kernels import FloatArray
@@ -204,6 +206,7 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
     def _cluster(self, embedded: Embedded) -> KMeans:
         """Run the starts of K-means side by side, each on one thread, and return the best."""
         seeds = embedded.random_state.randint(2**31 - 1, size=self.n_init)
+        weights = relative_weights(embedded.weights)
         found: dict[int, KMeans] = {}
 
         def start(index: int) -> None:
@@ -214,7 +217,7 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
                 tol=self.tol,
                 random_state=seeds[index],
             )
-            found[index] = model.fit(embedded.embedding, sample_weight=embedded.weights)
+            found[index] = model.fit(embedded.embedding, sample_weight=weights)
 
         # NOTE: scikit-learn's K-means sums in the order of its threads, so that its last bits
         # depend on them. The crew gives one thread to a start, and runs starts side by side.
@@ -297,9 +300,11 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
         labels = np.empty(len(Y), np.int32)
         squares = np.empty(len(Y))
         for rows in row_blocks(len(Y)):
-            distances = np.square(centers).sum(axis=1) - 2 * Y[rows] @ centers.T
-            labels[rows] = distances.argmin(axis=1)
-            squares[rows] = np.square(Y[rows] - centers[labels[rows]]).sum(axis=1)
+            with np.errstate(over="ignore", invalid="ignore"):
+                distances = np.square(centers).sum(axis=1) - 2 * Y[rows] @ centers.T
+                labels[rows] = distances.argmin(axis=1)
+                squares[rows] = np.square(Y[rows] - centers[labels[rows]]).sum(axis=1)
+            refuse_infinite(distances, rows.start)
         return labels, squares
 
     def predict(self, X: Any) -> FloatArray:

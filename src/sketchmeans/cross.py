@@ -68,10 +68,10 @@ class CrossKernel:
         return whole
 
 
-def refuse_infinite(product: FloatArray) -> None:
-    """Raise an error that names the first point whose kernel is not finite."""
+def refuse_infinite(product: FloatArray, first: int = 0) -> None:
+    """Raise an error that names a point whose kernel is not finite; row 0 is point ``first``."""
     if not np.isfinite(product).all():
-        bad = int(np.argmin(np.isfinite(product).all(axis=1)))
+        bad = first + int(np.argmin(np.isfinite(product).all(axis=1)))
         raise ValueError(
             f"the kernel of point {bad} with the training samples is not finite. Likely causes: a "
             "point far outside the training data under a polynomial kernel, or NaN or inf from a "

@@ -31,6 +31,7 @@ from sketchmeans.operators import (
     NewPoints,
 )
 from sketchmeans.points import row_blocks
+from sketchmeans.precision import SAFE_SIZE
 from sketchmeans.precomputed import GivenRows
 from sketchmeans.progress import FitProgress, Tick, Work
 from sketchmeans.streams import ColumnStream
@@ -131,7 +132,8 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             weights = check_weights(sample_weight, n)
             operator, gamma = self._make_operator(X, weights, int(seeds[1]))
             rank, width = self._rank_and_width(n, auto_rank)
-            dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.dtype(np.float64)
+            dtype = X.dtype.newbyteorder("=")
+            dtype = dtype if dtype in (np.float32, np.float64) else np.dtype(np.float64)
         cost = Cost()
         method = METHODS[self.method]
         ask = Request(
@@ -403,9 +405,12 @@ def unweighted_rows(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the embedding in the data's precision, scaled back by the weights, and the dual.
 
-    Rows of weight zero are left to the map of new points. K = 0 gets one column of zeros.
+    It is in float64 where float32 cannot hold squares of its numbers, which K-means takes. Rows of
+    weight zero are left to the map of new points. K = 0 gets one column of zeros.
     """
     n = len(low_rank.factor)
+    if dtype == np.float32 and not fits_float32(low_rank, weights):
+        dtype = np.float64
     if low_rank.rank == 0:
         return np.zeros((n, 1), dtype), np.zeros((len(low_rank.dual), 1))
     embedding = np.empty((n, low_rank.rank), dtype)
@@ -416,3 +421,15 @@ def unweighted_rows(
             block = np.divide(block, root, out=np.zeros_like(block), where=root > 0)
         embedding[rows] = block
     return embedding, low_rank.dual
+
+
+def fits_float32(low_rank: LowRank, weights: FloatArray | None) -> bool:
+    """Whether float32 holds the numbers of the embedding, and their squares."""
+    largest = 0.0
+    for rows in row_blocks(len(low_rank.factor)):
+        block = np.abs(low_rank.embedding[rows]).max(axis=1, initial=0.0)
+        if weights is not None:
+            root = np.sqrt(weights[rows])
+            block = np.divide(block, root, out=np.zeros_like(block), where=root > 0)
+        largest = max(largest, float(block.max()))
+    return largest == 0 or SAFE_SIZE[0] < largest < SAFE_SIZE[1]

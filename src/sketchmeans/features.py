@@ -55,6 +55,8 @@ class Monomials:
         self.steps: list[tuple[FloatArray, FloatArray]] = []
         exponents = np.zeros((1, n_features), dtype=np.int64)
         scales = []
+        # √γ belongs to the variables: γ^k alone may overflow where (√γ x)^k does not.
+        self.root = math.sqrt(gamma)
         for k in range(self.degree + 1):
             if k:
                 parent = np.repeat(np.arange(len(last)), n_features - last)
@@ -68,13 +70,14 @@ class Monomials:
                 multinomial = math.factorial(self.degree) / (
                     math.factorial(self.degree - k) * factorials[exponents].prod(axis=1)
                 )
-                scales.append(multinomial * gamma**k * coef0 ** (self.degree - k))
+                scales.append(multinomial * coef0 ** (self.degree - k))
         self.scale = np.sqrt(np.concatenate(scales))
         self.count = len(self.scale)
 
     def __call__(self, X: FloatArray) -> FloatArray:
         """Return Φ(X), an array of shape (rows, count), in float64."""
         X = X.astype(np.float64, copy=False)
+        X = X if self.root == 1 else X * self.root
         block = np.ones((len(X), 1))
         parts = [block] if self.lowest == 0 else []
         for k, (parent, variable) in enumerate(self.steps, start=1):

@@ -17,9 +17,10 @@ from sketchmeans.checks import (
     check_clusters,
     check_count,
     check_weights,
+    relative_weights,
 )
 from sketchmeans.engine import Crew
-from sketchmeans.estimator import EXTRA_RANK, Cost
+from sketchmeans.estimator import EXTRA_RANK, Cost, unweighted_rows
 from sketchmeans.kernel_estimator import KernelEstimator
 from sketchmeans.kernels import FloatArray
 from sketchmeans.lloyd import Refined, fill_empty, refine
@@ -38,6 +39,7 @@ from sketchmeans.memory import (
     refining_bytes,
 )
 from sketchmeans.operators import KernelOperator
+from sketchmeans.points import row_blocks
 from sketchmeans.precomputed import PrecomputedOperator
 from sketchmeans.progress import FitProgress, with_callbacks
 from sketchmeans.sketches import make_sketch
@@ -271,31 +273,41 @@ verbose
     ) -> tuple[FloatArray, Cost]:
         """Return labels to start from, and what they cost."""
         n, k = operator.shape[0], self.n_clusters
+        weights = None if operator.root_weights is None else operator.root_weights**2
+        # Distances in feature space are those of K, not of D^½ K D^½; weights count the samples.
+        plain = copy.copy(operator)
+        plain.root_weights = None
         if self.init == "sketch":
             rank = min(k + 10, n)
             sketch = make_sketch("hadamard", n, min(2 * rank, n), seed)
             low_rank = one_pass(operator, sketch, rank=rank, n_threads=n_threads)
+            embedding, dual = unweighted_rows(low_rank, weights, np.float64)
+            left_out = np.flatnonzero(weights == 0) if weights is not None else np.zeros(0, int)
+            for block in row_blocks(len(left_out), 256):
+                rows = left_out[block]
+                embedding[rows] = plain.columns(rows, n_threads=n_threads).T @ dual
             with Crew(1):
                 model = KMeans(k, n_init=1, random_state=seed)
-                labels = model.fit_predict(low_rank.embedding)
-            cost = Cost()
+                labels = model.fit_predict(embedding, sample_weight=relative_weights(weights))
+            cost = Cost(entries=n * len(left_out))
             cost.add(low_rank)
             return labels.astype(np.int32), cost
         random = np.random.default_rng(seed)
-        diagonal = operator.diagonal()
+        diagonal = plain.diagonal()
+        heavy = np.ones(n) if weights is None else weights
         nearest = np.full(n, np.inf)
         labels = np.zeros(n, np.int32)
         for cluster in range(k):
-            spread = np.where(np.isfinite(nearest), np.maximum(nearest, 0.0), 1.0)
+            spread = np.where(np.isfinite(nearest), np.maximum(nearest, 0.0), 1.0) * heavy
             if self.init == "random" or not spread.any():
-                spread = np.ones(n)
+                spread = heavy
             center = int(random.choice(n, p=spread / spread.sum()))
-            column = operator.columns(np.array([center]), n_threads=n_threads)[:, 0]
+            column = plain.columns(np.array([center]), n_threads=n_threads)[:, 0]
             distances = diagonal - 2 * column + diagonal[center]
             closer = distances < nearest
             labels[closer] = cluster
             nearest = np.where(closer, distances, nearest)
-        fill_empty(labels, nearest, k)
+        fill_empty(labels, nearest * heavy, k)
         return labels, Cost(entries=n * k + operator.diagonal_entries)
 
     def predict(self, X: Any) -> FloatArray:

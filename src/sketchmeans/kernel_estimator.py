@@ -19,15 +19,18 @@ from sketchmeans.checks import (
     check_kernel_options,
     check_precomputed,
     describe_text,
+    plain_array,
+    plain_csr,
 )
 from sketchmeans.engine import Crew, count_threads
 from sketchmeans.features import FeatureMapOperator, prefers_features
 from sketchmeans.kernels import FloatArray, kernel_class, make_kernel
 from sketchmeans.memory import parse_bytes
 from sketchmeans.operators import DataOperator, KernelOperator
-from sketchmeans.precision import tile_dtype
+from sketchmeans.precision import given_dtype, tile_dtype
 from sketchmeans.precomputed import GivenRows, PrecomputedOperator
 from sketchmeans.progress import CallbackSupportMixin
+from sketchmeans.sizes import check_entries, check_statistic, check_weighted
 
 
 class KernelEstimator(CallbackSupportMixin, BaseEstimator):
@@ -89,9 +92,17 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
             return X
         try:
             X = validate_data(
-                self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
+                self,
+                plain_array(X),
+                reset=reset,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                order="C",
             )
-            if sparse.issparse(X) and not X.has_canonical_format:
+            if not sparse.issparse(X):
+                return X
+            X = plain_csr(X)
+            if not X.has_canonical_format:
                 X = X.copy()  # scikit-learn would sum duplicates in place, in the caller's matrix
                 X.sum_duplicates()
             return X
@@ -105,10 +116,10 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     ) -> tuple[KernelOperator, float | None]:
         """Choose the operator and its precision; return it with γ, if the kernel has one."""
         if self.kernel == "precomputed":
-            check_precomputed(X, seed)
-            dtype = self.precision
-            if dtype == "auto":
-                dtype = np.float32 if X.dtype == np.float32 else np.float64
+            largest = float(check_precomputed(X, seed).max())
+            weight = 1.0 if weights is None else float(weights.max())
+            check_weighted(largest, weight, "the precomputed kernel", "rescale it")
+            dtype = given_dtype(X, self.precision, largest=largest, weights=weights)
             return PrecomputedOperator(X, dtype=dtype, weights=weights), None
         if callable(self.kernel):
             dtype = np.float32 if self.precision == "float32" else np.float64
@@ -117,11 +128,13 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
                 X, self.kernel, params=params, dtype=dtype, weights=weights
             ), None
         cls = kernel_class(self.kernel)
+        statistic = check_statistic(X, cls)
         gamma = resolve_gamma(self.gamma, cls, X, seed) if "gamma" in cls.options() else None
         kernel = make_kernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0)
+        check_entries(X, kernel, weights, statistic)
         if self.precision != "float32" and prefers_features(X.shape[0], X.shape[1], kernel):
             return FeatureMapOperator(X, kernel, weights=weights), gamma
-        dtype = tile_dtype(X, kernel, self.precision)
+        dtype = tile_dtype(X, kernel, self.precision, statistic=statistic, weights=weights)
         return DataOperator(X, kernel, dtype=dtype, weights=weights), gamma
 
     def _check_new(self, X: Any) -> Any:

@@ -113,13 +113,12 @@ class Points:
             self.center, self._scale = prepared.center, prepared.scale
             self._norms = prepared.norms
         if unit_rows and prepared is None:
-            norms = np.sqrt(self._raw_squared_norms())
-            with np.errstate(divide="ignore"):
-                self._scale = np.where(norms > 0, 1.0 / norms, 0.0)
+            self._scale = self._unit_scale()
         if statistic is Statistic.SQUARED_DISTANCE and prepared is None:
-            self._norms = np.concatenate(
-                [self._squared_norms(rows) for rows in data_blocks(X)]
-            ).astype(self.dtype)
+            with np.errstate(over="ignore"):  # a new point may be infinitely far away
+                self._norms = np.concatenate(
+                    [self._squared_norms(rows) for rows in data_blocks(X)]
+                ).astype(self.dtype)
         if self._norms is not None:
             self.largest_norm = float(self._norms.max(initial=0.0))
 
@@ -136,15 +135,28 @@ class Points:
         """What was worked out from all rows."""
         return Prepared(self.center, self._scale, self._norms)
 
-    def _raw_squared_norms(self) -> FloatArray:
-        """‖x‖² of the rows as given, in float64."""
-        return np.concatenate(
-            [_squares(rows_of(self.X, rows).astype(np.float64)) for rows in data_blocks(self.X)]
-        )
+    def _unit_scale(self) -> FloatArray:
+        """Return one over the norms of the rows as given, in float64; 0 for rows of zeros."""
+        parts = [self._raw_norms(rows) for rows in data_blocks(self.X)]
+        norms = np.concatenate(parts) if parts else np.zeros(0)  # K = 0 has no pivots
+        with np.errstate(divide="ignore", over="ignore"):
+            scale = np.where(norms > 0, 1.0 / norms, 0.0)
+        lost = ~np.isfinite(scale) | ~np.isfinite(norms)
+        if lost.any():
+            row = int(lost.argmax())
+            raise ValueError(
+                f"row {row} of X has norm {norms[row]:g}, and one over it is no float: it cannot "
+                "be scaled to norm one. Rescale X, or leave that row out."
+            )
+        return scale
+
+    def _raw_norms(self, rows: slice) -> FloatArray:
+        """‖x‖ of rows as given, in float64."""
+        return row_norms(rows_of(self.X, rows).astype(np.float64))
 
     def _squared_norms(self, rows: slice) -> FloatArray:
         """‖x‖² of prepared rows: rounded to the tile's precision first, then summed in float64."""
-        return _squares(self.rows(rows).astype(np.float64))
+        return _sums_of_squares(self.rows(rows).astype(np.float64))
 
     @property
     def norms(self) -> FloatArray:
@@ -154,13 +166,15 @@ class Points:
 
     def squared_norms(self) -> FloatArray:
         """‖x‖² of the rows, or of the rows scaled to norm one, as they are before any rounding."""
-        norms = self._raw_squared_norms()
-        return norms if self._scale is None else (norms > 0).astype(np.float64)
+        if self._scale is not None:
+            return (self._scale > 0).astype(np.float64)
+        blocks = (rows_of(self.X, rows).astype(np.float64) for rows in data_blocks(self.X))
+        return np.concatenate([np.zeros(0), *(_sums_of_squares(block) for block in blocks)])
 
     def rows(self, rows: slice) -> Any:
         """Return a block of rows: centred, scaled, and in the tile's precision."""
         if self.is_sparse:
-            block = csr_rows(self.X, rows).astype(self.dtype, copy=False)
+            block = csr_rows(self.X, rows)
             if self._scale is not None:
                 block = sparse.diags_array(self._scale[rows]) @ block
             return sparse.csr_matrix(block).astype(self.dtype, copy=False)
@@ -319,21 +333,43 @@ class Points:
         dots: FloatArray = (ours @ theirs.T).toarray()
         if self.statistic is Statistic.DOT:
             return dots
-        return np.abs(_squares(ours)[:, None] + _squares(theirs)[None, :] - 2 * dots)
+        return np.abs(
+            _sums_of_squares(ours)[:, None] + _sums_of_squares(theirs)[None, :] - 2 * dots
+        )
 
     def _exact(self, indices: FloatArray) -> Any:
         block = self.X[indices].astype(np.float64)
         if self._scale is None:
             return block
-        norms = np.sqrt(_squares(block))
+        norms = row_norms(block)
         scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
         if self.is_sparse:
             return sparse.csr_matrix(sparse.diags_array(scale) @ block)
         return block * scale[:, None]
 
 
-def _squares(block: Any) -> FloatArray:
-    """Return the squared norm of each row of a dense or sparse block, in its precision."""
+def row_norms(block: Any) -> FloatArray:
+    """Return ‖x‖ of the rows of a dense or sparse block of float64, of any size."""
+    with np.errstate(over="ignore"):
+        norms = np.sqrt(_sums_of_squares(block))
+    odd = np.flatnonzero(~((norms > 1e-140) & (norms < 1e140)))
+    if len(odd):
+        # Squares of numbers so small or large are lost: a power of two brings them near one.
+        few = block[odd]
+        largest = abs(few).max(axis=1)
+        largest = largest.toarray().ravel() if sparse.issparse(block) else largest
+        exponent = np.frexp(largest)[1]
+        if sparse.issparse(block):
+            few.data = np.ldexp(few.data, np.repeat(-exponent, np.diff(few.indptr)))
+        else:
+            few = np.ldexp(few, -exponent[:, None])
+        with np.errstate(over="ignore"):
+            norms[odd] = np.ldexp(np.sqrt(_sums_of_squares(few)), exponent)
+    return norms
+
+
+def _sums_of_squares(block: Any) -> FloatArray:
+    """Return ‖x‖² of the rows of a block in float64."""
     if sparse.issparse(block):
         return np.asarray(block.multiply(block).sum(axis=1)).ravel()
     return np.vecdot(block, block)

@@ -129,9 +129,19 @@ class PrecomputedOperator(KernelOperator):
         # K is symmetric, and rows are what lies together.
         block = self.K[indices] if rows is None else self.K[np.ix_(indices, rows)]
         block = block.toarray() if sparse.issparse(block) else np.asarray(block)
-        if not np.isfinite(block).all():
-            raise ValueError("the precomputed kernel holds NaN or infinity.")
+        refuse_entries(block, indices)
         return np.ascontiguousarray(block.T, dtype=np.float64)
+
+
+def refuse_entries(rows: FloatArray, indices: FloatArray) -> None:
+    """Raise an error that names the first of these rows of K that is not finite."""
+    bad = np.argwhere(~np.isfinite(rows))
+    if len(bad):
+        raise ValueError(
+            f"row {int(indices[bad[0, 0]])} of the precomputed kernel holds "
+            f"{rows[tuple(bad[0])]:g}, and a kernel must be finite: NaN and infinity have no place "
+            "in it. Leave that sample out, or compute its kernel again."
+        )
 
 
 class GivenRows:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from scipy import sparse
 from sklearn.cluster import KMeans
 from sklearn.utils.extmath import randomized_svd
 
 from sketchmeans.callables import CallableOperator
+from sketchmeans.checks import relative_weights
 from sketchmeans.engine import Crew, RightHandSide, symmetric_pass
 from sketchmeans.kernels import FloatArray
 from sketchmeans.lowrank.blocks import apply_in_place, orthogonal_columns
@@ -306,13 +308,30 @@ def _kmeans_landmarks(
             'none. Choose sketch="uniform", "diagonal", "column-norm" or "leverage".'
         )
     X = operator.points.X if isinstance(operator, DataOperator) else operator.X
+    weights = None if operator.root_weights is None else operator.root_weights**2
+    near_one, exponent = _near_one(X)
     with Crew(1):
         centers = KMeans(count, n_init=1, max_iter=_KMEANS_ITERATIONS, random_state=seed).fit(
-            X, sample_weight=None if operator.root_weights is None else operator.root_weights**2
+            near_one, sample_weight=relative_weights(weights)
         )
-    points = np.asarray(centers.cluster_centers_, dtype=np.float64)
+    points = np.ldexp(centers.cluster_centers_.astype(np.float64), exponent)
     landmarks = operator.landmarks_at(points)
     C = operator.with_landmarks(landmarks, count, n_threads=n_threads)
     if operator.root_weights is not None:
         C *= operator.root_weights[:, None]
     return landmarks, C, landmarks.against(points).dense()
+
+
+def _near_one(X: Any) -> tuple[Any, int]:
+    """Return X / 2^e, and e: K-means squares numbers that the kernel may not need to square.
+
+    X itself, and 0, unless its largest number is far from one.
+    """
+    exponent = int(np.frexp(float(max(X.max(), -X.min())))[1])
+    if abs(exponent) <= 40:
+        return X, 0
+    if not sparse.issparse(X):
+        return np.ldexp(X, -exponent), exponent
+    near = X.copy()
+    near.data = np.ldexp(X.data, -exponent)
+    return near, exponent

@@ -1,0 +1,108 @@
+"""Starts of full kernel K-means: distances are those of K, and weights count the samples."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+from sketchmeans import FullKernelKMeans
+from sketchmeans.full import INITS
+from sketchmeans.lloyd import refine
+from sketchmeans.operators import KernelOperator
+
+BLOBS = np.repeat(np.arange(4), 30)
+random = np.random.default_rng(0)
+X = 8 * np.array([[0, 0], [1, 0], [0, 1], [1, 1]])[BLOBS] + random.normal(size=(120, 2))
+UNEQUAL = 10.0 ** random.uniform(-3, 3, 120)
+UNEQUAL[::7] = 0.0
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """Record the labels that iterations start from, and the columns of K that were asked for."""
+    labels, columns = [], []
+
+    def record_start(operator, start, *args, **options):
+        labels.append(start.copy())
+        return refine(operator, start, *args, **options)
+
+    def record_columns(self, indices, **options):
+        if len(indices) == 1:
+            columns.append(int(indices[0]))
+        return whole(self, indices, **options)
+
+    whole = KernelOperator.columns
+    monkeypatch.setattr("sketchmeans.full.refine", record_start)
+    monkeypatch.setattr(KernelOperator, "columns", record_columns)
+    return labels, columns
+
+
+@pytest.fixture(params=[10, 3000], ids=["streamed", "cached"])
+def cache(request, monkeypatch):
+    monkeypatch.setattr("sketchmeans.full.CACHE_LIMIT", request.param)
+
+
+@pytest.mark.parametrize("init", ["k-means++", "sketch"])
+@pytest.mark.usefixtures("cache")
+def test_a_start_finds_separated_blobs_whatever_the_weights_within_them(init, started):
+    model = FullKernelKMeans(4, init=init, gamma=0.02, n_init=10, random_state=0)
+    for weights in (None, UNEQUAL, UNEQUAL * 1e-20, np.full(120, 1e20)):
+        model.fit(X, sample_weight=weights)
+        labels, _ = started
+        found = [adjusted_rand_score(BLOBS, start) for start in labels]
+        assert np.median(found) == 1.0
+        assert model.certificate_.objective <= model.objectives_[0] * (1 + 1e-12)
+        labels.clear()
+
+
+@pytest.mark.parametrize("init", ["k-means++", "random"])
+@pytest.mark.usefixtures("cache")
+def test_a_start_gives_every_sample_its_nearest_center_in_feature_space(init, started):
+    FullKernelKMeans(4, init=init, gamma=0.02, n_init=10, max_iter=1, random_state=1).fit(
+        X, sample_weight=UNEQUAL
+    )
+    labels, columns = started
+    squares = np.square(X[:, None] - X[None]).sum(axis=2)
+    for start, centers in zip(labels, np.reshape(columns, (10, 4)), strict=True):
+        assert UNEQUAL[centers].all()
+        if len(set(centers)) == 4:
+            np.testing.assert_array_equal(start, squares[:, centers].argmin(axis=1))
+
+
+@pytest.mark.parametrize("init", ["k-means++", "random"])
+def test_centers_are_drawn_as_if_samples_were_repeated_by_their_weights(init, started):
+    points = np.array([[0.0], [1.0], [1.5], [4.0], [9.0]])
+    counts = np.array([5, 1, 0, 3, 2])
+    draws = 20_000
+    model = FullKernelKMeans(2, kernel="linear", init=init, n_init=draws, max_iter=1)
+    model.set_params(random_state=0).fit(points, sample_weight=counts)
+    repeated = np.repeat(np.arange(5), counts)
+    expected = np.zeros((5, 5))
+    for first in repeated:
+        squares = np.square(points[repeated, 0] - points[first, 0])
+        p = squares if init == "k-means++" else np.ones(len(repeated))
+        np.add.at(expected, (first, repeated), p / p.sum() / len(repeated))
+    pairs = np.reshape(started[1], (draws, 2))
+    frequency = np.zeros((5, 5))
+    np.add.at(frequency, (pairs[:, 0], pairs[:, 1]), 1 / draws)
+    # Five standard deviations of a frequency, in each of the cells.
+    assert (np.abs(frequency - expected) <= 5 * np.sqrt(expected / draws)).all()
+
+
+@pytest.mark.parametrize("init", INITS)
+def test_whole_weights_find_what_repeated_samples_find(init):
+    counts = random.integers(1, 5, 120)
+    options = {"init": init, "gamma": 0.02, "n_init": 20, "random_state": 0}
+    weighted = FullKernelKMeans(4, **options).fit(X, sample_weight=counts)
+    repeated = FullKernelKMeans(4, **options).fit(np.repeat(X, counts, axis=0))
+    assert adjusted_rand_score(np.repeat(weighted.labels_, counts), repeated.labels_) == 1.0
+    np.testing.assert_allclose(weighted.inertia_, repeated.inertia_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("init", INITS)
+def test_a_start_works_where_few_samples_have_weight(init):
+    weights = np.zeros(120)
+    weights[[3, 40, 70]] = 1.0, 2.0, 3.0
+    model = FullKernelKMeans(3, init=init, gamma=0.02, n_init=5, random_state=0)
+    model.fit(X, sample_weight=weights)
+    assert len(set(model.labels_[[3, 40, 70]])) == 3
+    assert model.inertia_ == pytest.approx(0, abs=1e-12)
