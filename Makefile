@@ -6,14 +6,20 @@ READY := $(VENV)/.ready
 RIVALS := $(VENV)/.rivals
 NATIVE := CMakeLists.txt $(wildcard native/*.c native/*.h)
 ENGINE_TESTS := tests/test_native.py tests/test_native_maps.py tests/test_engine.py
+# What must hold whatever computes the tiles: not the native engine itself, nor files, pages and plots.
+EITHER_ENGINE := $(addprefix tests/test_, $(addsuffix .py, bounds certificate costs determinism engine \
+  estimators hostile_data kernels lowrank one_pass operators quality sketches starts streams threads))
 
-.PHONY: run test lint bench reproduce soak sanitize no-compiler clean
+.PHONY: run test test-numpy lint bench reproduce soak sanitize no-compiler clean
 
 run: $(READY)
 	@$(BIN)/sketchmeans demo
 
 test: lint
 	$(BIN)/python -m pytest
+
+test-numpy: $(READY)
+	SKETCHMEANS_ENGINE=numpy $(BIN)/python -m pytest $(EITHER_ENGINE)
 
 lint: $(READY)
 	$(BIN)/ruff check .
