@@ -52,7 +52,8 @@ class KernelEmbedding(SketchedEstimator):
     memory_limit : int, str or None
         Bytes, or "2GB", that ``fit`` may allocate beyond X; refused before the start if too low.
     n_jobs : int or None
-        Threads; None is all cores, and one inside a joblib or Dask worker. Never changes results.
+        Threads; None is what ``joblib.parallel_config`` says, or all cores, and one inside a
+        joblib or Dask worker. Never changes results.
     random_state : int, RandomState or None
         Fixes the result, bit for bit.
     verbose : int

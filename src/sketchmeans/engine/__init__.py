@@ -36,8 +36,8 @@ It is compiled for several levels of the processor and the best one is chosen at
 grid is its own, and depends on n alone as well.
 
 **Threads.** ``threads.Crew`` is a pool of Python threads; NumPy, SciPy and BLAS release the lock
-of the interpreter. BLAS is held to one thread, so that its sums do not depend on the machine.
-Ctrl-C is answered between tiles.
+of the interpreter. BLAS and OpenMP are held to one thread (``pools``), so that their sums do not
+depend on the machine. Ctrl-C is answered between tiles.
 
 **Three passes, one result.** ``tournament_pass`` takes tiles from data. ``panel_pass`` reads a
 kernel that exists as an array, row panel by row panel, in order. ``rectangular_product`` serves

@@ -170,6 +170,20 @@ class OneThread:
         self.release()
 
 
+def _after_fork_in_parent() -> None:
+    """Start the threads of BLAS again, which OpenBLAS stops before a fork.
+
+    NOTE: whoever sets a number first starts them, under a lock of OpenBLAS's. scikit-learn's
+    K-means does in every fit, and a child that is forked just then finds that lock taken. Started
+    here, they run before another thread asks (tools/soak_threads.py).
+    """
+    if _PROCESS.holders:
+        for pool in _pools().of_process:
+            if (threads := pool.get()) is not None:
+                pool.set(threads)
+    _LOCK.release()
+
+
 def _after_fork_in_child() -> None:
     """Let go for the threads that stayed with the parent; the forking thread holds on."""
     here = threading.get_ident()
@@ -186,6 +200,6 @@ if hasattr(os, "register_at_fork"):
     # The lock is taken, so that no other thread is inside when the child begins.
     os.register_at_fork(
         before=_LOCK.acquire,
-        after_in_parent=_LOCK.release,
+        after_in_parent=_after_fork_in_parent,
         after_in_child=_after_fork_in_child,
     )
