@@ -17,7 +17,7 @@ from sketchmeans import KernelKMeans
 from sketchmeans.engine import Crew
 from sketchmeans.sketches import GaussianSketch
 
-TOOLS = Path(__file__).parents[1] / "tools"
+ROOT = Path(__file__).parents[1]
 SECONDS = 60
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
@@ -167,15 +167,17 @@ SOAK = [
 
 @pytest.mark.parametrize("options", SOAK, ids=["fits", "forks"])
 def test_fits_side_by_side_and_forks_during_fits_end_with_the_same_bits(options):
-    command = [sys.executable, TOOLS / "soak_threads.py", "--deadline", "20", *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    command = [sys.executable, "-m", "soak.threads", "--deadline", "20", *options]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 FITS = f"""
 import faulthandler, os, sys
-sys.path.insert(0, {str(TOOLS)!r})
-from soak_threads import make_jobs
+sys.path.insert(0, {str(ROOT)!r})
+from soak.threads import make_jobs
 jobs = make_jobs()
 found = {{name: job() for name, job in jobs.items()}}
 """

@@ -175,7 +175,7 @@ def _after_fork_in_parent() -> None:
 
     NOTE: whoever sets a number first starts them, under a lock of OpenBLAS's. scikit-learn's
     K-means does in every fit, and a child that is forked just then finds that lock taken. Started
-    here, they run before another thread asks (tools/soak_threads.py).
+    here, they run before another thread asks (``python -m soak.threads``).
     """
     if _PROCESS.holders:
         for pool in _pools().of_process:

@@ -1,6 +1,6 @@
 """Fits side by side in threads, and forks during fits: the same bits, no hang, BLAS as it was.
 
-    python tools/soak_threads.py --fits 60 --forks 60
+    python -m soak.threads --fits 60 --forks 60
 
 Every kind of fit is run once in the main thread. Then ``--fits`` of them run at once, each in a
 thread of its own, and ``--forks`` children are forked while other threads fit; each child makes a
