@@ -150,7 +150,7 @@ class Points:
         block = csr_rows(self.X, rows) if self.is_sparse else self.X[rows]
         block = block.astype(np.float64)
         with np.errstate(over="ignore"):
-            norms = np.sqrt(_sums_of_squares(block))
+            norms = np.sqrt(sums_of_squares(block))
         odd = np.flatnonzero(~((norms > 1e-140) & (norms < 1e140)))
         if len(odd):
             # Squares of numbers so small or large are lost: a power of two brings them near one.
@@ -163,12 +163,12 @@ class Points:
             else:
                 few = np.ldexp(few, -exponent[:, None])
             with np.errstate(over="ignore"):
-                norms[odd] = np.ldexp(np.sqrt(_sums_of_squares(few)), exponent)
+                norms[odd] = np.ldexp(np.sqrt(sums_of_squares(few)), exponent)
         return norms
 
     def _squared_norms(self, rows: slice) -> FloatArray:
         """‖x‖² of prepared rows: rounded to the tile's precision first, then summed in float64."""
-        return _sums_of_squares(self.rows(rows).astype(np.float64))
+        return sums_of_squares(self.rows(rows).astype(np.float64))
 
     @property
     def norms(self) -> FloatArray:
@@ -349,7 +349,7 @@ class Points:
         return block * self._scale[indices, None]
 
 
-def _sums_of_squares(block: Any) -> FloatArray:
+def sums_of_squares(block: Any) -> FloatArray:
     """Return ‖x‖² of the rows of a block in float64."""
     if sparse.issparse(block):
         return np.asarray(block.multiply(block).sum(axis=1)).ravel()
