@@ -156,7 +156,7 @@ class Points:
 
     def _squared_norms(self, rows: slice) -> FloatArray:
         """‖x‖² of prepared rows: rounded to the tile's precision first, then summed in float64."""
-        return _sums_of_squares(self.rows(rows).astype(np.float64))
+        return sums_of_squares(self.rows(rows).astype(np.float64))
 
     @property
     def norms(self) -> FloatArray:
@@ -169,7 +169,7 @@ class Points:
         if self._scale is not None:
             return (self._scale > 0).astype(np.float64)
         blocks = (rows_of(self.X, rows).astype(np.float64) for rows in data_blocks(self.X))
-        return np.concatenate([np.zeros(0), *(_sums_of_squares(block) for block in blocks)])
+        return np.concatenate([np.zeros(0), *(sums_of_squares(block) for block in blocks)])
 
     def rows(self, rows: slice) -> Any:
         """Return a block of rows: centred, scaled, and in the tile's precision."""
@@ -333,9 +333,7 @@ class Points:
         dots: FloatArray = (ours @ theirs.T).toarray()
         if self.statistic is Statistic.DOT:
             return dots
-        return np.abs(
-            _sums_of_squares(ours)[:, None] + _sums_of_squares(theirs)[None, :] - 2 * dots
-        )
+        return np.abs(sums_of_squares(ours)[:, None] + sums_of_squares(theirs)[None, :] - 2 * dots)
 
     def _exact(self, indices: FloatArray) -> Any:
         block = self.X[indices].astype(np.float64)
@@ -351,7 +349,7 @@ class Points:
 def row_norms(block: Any) -> FloatArray:
     """Return ‖x‖ of the rows of a dense or sparse block of float64, of any size."""
     with np.errstate(over="ignore"):
-        norms = np.sqrt(_sums_of_squares(block))
+        norms = np.sqrt(sums_of_squares(block))
     odd = np.flatnonzero(~((norms > 1e-140) & (norms < 1e140)))
     if len(odd):
         # Squares of numbers so small or large are lost: a power of two brings them near one.
@@ -364,11 +362,11 @@ def row_norms(block: Any) -> FloatArray:
         else:
             few = np.ldexp(few, -exponent[:, None])
         with np.errstate(over="ignore"):
-            norms[odd] = np.ldexp(np.sqrt(_sums_of_squares(few)), exponent)
+            norms[odd] = np.ldexp(np.sqrt(sums_of_squares(few)), exponent)
     return norms
 
 
-def _sums_of_squares(block: Any) -> FloatArray:
+def sums_of_squares(block: Any) -> FloatArray:
     """Return ‖x‖² of the rows of a block in float64."""
     if sparse.issparse(block):
         return np.asarray(block.multiply(block).sum(axis=1)).ravel()

@@ -15,7 +15,7 @@ from scipy import sparse
 from sketchmeans.checks import distinct_rows
 from sketchmeans.kernels import FloatArray, Kernel, Statistic
 from sketchmeans.operators import robust_center
-from sketchmeans.points import Points, data_blocks, rows_of
+from sketchmeans.points import Points, data_blocks, rows_of, sums_of_squares
 
 STATISTICS = (1e-290, 1e300)
 """Where the largest statistic of the data must lie, so that neither it nor one over it is lost."""
@@ -37,18 +37,16 @@ def largest_statistic(X: Any, kernel: type[Kernel] | Kernel) -> float:
     """
     if kernel.unit_rows:
         return 1.0
-    measure = np.abs if kernel.statistic is Statistic.MANHATTAN else np.square
+    manhattan = kernel.statistic is Statistic.MANHATTAN
     largest = 0.0
     with np.errstate(over="ignore", invalid="ignore"):
         centred = kernel.statistic is not Statistic.DOT and not sparse.issparse(X)
-        center = robust_center(X) if centred else 0.0
+        center = robust_center(X) if centred else None
         for rows in data_blocks(X):
-            block = rows_of(X, rows).astype(np.float64)
-            if sparse.issparse(block):
-                block.data = measure(block.data)
-                sizes = np.asarray(block.sum(axis=1))
-            else:
-                sizes = measure(block - center).sum(axis=1)
+            block = rows_of(X, rows).astype(np.float64, copy=False)
+            if centred:
+                block = block - center
+            sizes = np.asarray(abs(block).sum(axis=1)) if manhattan else sums_of_squares(block)
             largest = max(largest, float(np.nan_to_num(sizes, nan=np.inf, posinf=np.inf).max()))
     return largest
 
@@ -115,9 +113,13 @@ def largest_entry(kernel: Kernel, statistic: float) -> float:
 
 
 def sample_kernel(X: Any, kernel: Kernel) -> FloatArray:
-    """Return the kernel of up to SAMPLE rows of X, in float64 and with care."""
-    n = X.shape[0]
-    chosen = np.linspace(0, n - 1, min(n, SAMPLE)).astype(int)
+    """Return the kernel of up to SAMPLE rows of X, in float64 and with care.
+
+    Of wide data fewer rows are taken, about a million numbers.
+    """
+    n, p = X.shape
+    rows = SAMPLE if sparse.issparse(X) else min(SAMPLE, max(20, (1 << 20) // p))
+    chosen = np.linspace(0, n - 1, min(n, rows)).astype(int)
     return _careful(X[chosen], kernel, np.arange(len(chosen)))
 
 
