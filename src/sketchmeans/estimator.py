@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,6 +25,7 @@ from sketchmeans.engine import count_threads
 from sketchmeans.kernel_estimator import KernelEstimator
 from sketchmeans.kernels import FloatArray
 from sketchmeans.lowrank import METHODS, LowRank, Request, approximate, recover
+from sketchmeans.lowrank.cholesky import capacity_for
 from sketchmeans.lowrank.core import noise_level
 from sketchmeans.memory import Plan, copied_bytes, parse_bytes, plan
 from sketchmeans.operators import (
@@ -161,6 +163,7 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
                 n_threads=self._thread_count(),
                 limit=parse_bytes(self.memory_limit),
                 copied=copied,
+                early=ask.truncation == "early" and not method.landmarks,
                 left_out=weights is not None and not weights.all(),
             )
 
@@ -208,7 +211,8 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             ask = replace(ask, rank=wider, width=wider)
             del low_rank
         if method.stops_at_tolerance and is_fraction(self.rank):
-            chosen = planned(replace(ask, rank=max(width, 1), width=max(width, 1)))
+            room = capacity_for(width, ask.width, ask.tolerance)
+            chosen = planned(replace(ask, rank=max(low_rank.rank, 1), width=room))
         with progress.stage("embed"):
             embedding, dual = unweighted_rows(low_rank, weights, dtype)
             left_out = np.flatnonzero(weights == 0) if weights is not None else np.zeros(0, int)
@@ -243,12 +247,21 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         """
         if not (METHODS[self.method].stops_at_tolerance and is_fraction(self.rank)):
             return ask, planned(ask)
-        while ask.width > 1:
-            try:
-                return ask, planned(ask)
-            except MemoryError:
-                ask = replace(ask, rank=ask.width // 2, width=ask.width // 2)
+        try:
+            return ask, planned(ask)
+        except MemoryError:
+            widths = range(2, ask.width)
+        room = bisect_left(widths, True, key=lambda width: not self._fits(planned, ask, width))
+        ask = replace(ask, rank=room + 1, width=room + 1)
         return ask, planned(ask)
+
+    @staticmethod
+    def _fits(planned: Callable[[Request], Plan], ask: Request, width: int) -> bool:
+        try:
+            planned(replace(ask, rank=width, width=width))
+        except MemoryError:
+            return False
+        return True
 
     def _embed_stream(
         self, stream: ColumnStream, sample_weight: Any, random_state: Any, auto_rank: int

@@ -232,7 +232,8 @@ verbose
     def _check_memory(self, operator: KernelOperator, copied: int) -> Plan:
         """Choose threads and packing; refuse what cannot keep the limit, before the start."""
         n, k = operator.shape[0], self.n_clusters
-        weighted = operator.root_weights is not None
+        root = operator.root_weights
+        left_out = root is not None and not root.all()
         limit = parse_bytes(self.memory_limit)
         is_cached = n <= CACHE_LIMIT
         met = PrecomputedOperator(np.broadcast_to(0.0, (n, n))) if is_cached else operator
@@ -248,14 +249,14 @@ verbose
                 embedding = n * rank * 8
                 clustering = embedding + kmeans_bytes(n, k, embedding)
                 stages += [needs.working, needs.kept + clustering]
-                if weighted:  # samples of weight zero come in by their columns, 256 at a time
+                if left_out:  # samples of weight zero come in by their columns, 256 at a time
                     columns = n * 256 * 8 + met.columns_bytes(256, threads)
                     stages.append(needs.kept + embedding + columns)
             stages.append(refining_bytes(met, k, threads, pack=pack))
             # The certificate: memberships in float64, once more in one matrix, and their squares.
             certifying = met.scratch_bytes(k, threads, pack=pack) + n * (4 * k + 1) * 8 + n * 80
             stages.append(certifying)
-            kept = 2 * n * (4 + 4) + (2 * n * 8 if weighted else 0)  # labels of two starts
+            kept = 2 * n * (4 + 4) + (0 if root is None else 2 * n * 8)  # labels of two starts
             held = n * n * 8 if is_cached else 0
             return max(caching, held + kept + max(stages)) + copied + OVERHEAD
 

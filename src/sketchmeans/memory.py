@@ -118,6 +118,7 @@ def plan(
     n_threads: int,
     limit: int | None,
     copied: int = 0,
+    early: bool = False,
     left_out: bool = False,
 ) -> Plan:
     """Choose threads, packing and side-by-side starts; refuse what cannot keep the limit.
@@ -131,6 +132,8 @@ def plan(
         or without packed copies.
     copied : int
         Bytes of a copy of the data that was made before.
+    early : bool
+        Whether the embedding is of the early form.
     left_out : bool
         Whether samples of weight zero are left to the map of new points.
     """
@@ -147,7 +150,8 @@ def plan(
             models = n_init * n * 4 + n * 16
             side_by_side = starts * kmeans_bytes(n, n_clusters, embedding)
             stages.append(kept + models + side_by_side)
-            certifying = 4 * min(n, BLOCK) * (rank + width) * 8 + 8 * (rank + width) ** 2 * 8
+            columns = width + (rank if early else 0)  # the early form is held against the late one
+            certifying = 4 * min(n, BLOCK) * columns * 8 + 6 * columns**2 * 8
             stages.append(kept + models + certifying)
             if n_refine:
                 refining = refining_bytes(operator, n_clusters, threads, pack=pack)

@@ -19,9 +19,15 @@ RP_BLOCK = 32
 """Pivots proposed at once."""
 
 
-def first_capacity(columns: int, tolerance: float) -> int:
-    """Return the columns that F has room for at first; it doubles until there are ``columns``."""
-    return min(columns, _FIRST) if tolerance > 0 else columns
+def capacity_for(count: int, columns: int, tolerance: float) -> int:
+    """Return the columns that F has room for when it holds ``count`` of ``columns`` at the most.
+
+    All of them, unless a tolerance may stop before: then F doubles when it is full.
+    """
+    capacity = _FIRST if tolerance > 0 else columns
+    while capacity < count:
+        capacity *= 2
+    return min(capacity, columns)
 
 
 class _Factor:
@@ -38,7 +44,7 @@ class _Factor:
         self.largest = float(self.left.max(initial=0.0))
         self.rounding, self.checked = operator.rounding(seed, fine=True)
         self.eta = noise_level(np.dtype(np.float64), self.rounding)
-        self.F = np.zeros((operator.shape[0], first_capacity(columns, tolerance)))
+        self.F = np.zeros((operator.shape[0], capacity_for(0, columns, tolerance)))
         self.pivots: list[int] = []
         self.entries = operator.diagonal_entries
         self.negative = 0.0
@@ -92,10 +98,11 @@ class _Factor:
         self.left[self.left < self.floor] = 0.0
 
     def _make_room(self, count: int) -> None:
-        """Double the columns of F until it has room for so many."""
-        while self.F.shape[1] < count:
-            F = np.zeros((len(self.F), min(2 * self.F.shape[1], self.columns)))
-            F[:, : self.F.shape[1]] = self.F
+        """Let F grow until it has room for so many columns."""
+        capacity = capacity_for(count, self.columns, self.tolerance)
+        if capacity > self.F.shape[1]:
+            F = np.zeros((len(self.F), capacity))
+            F[:, : self.count] = self.F[:, : self.count]
             self.F = F
 
     def finish(self, rank: int) -> LowRank:

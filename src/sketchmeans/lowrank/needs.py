@@ -9,7 +9,7 @@ import numpy as np
 
 from sketchmeans.engine import tile_rows
 from sketchmeans.features import FeatureMapOperator
-from sketchmeans.lowrank.cholesky import first_capacity
+from sketchmeans.lowrank.cholesky import capacity_for
 from sketchmeans.lowrank.exact import forms_matrix
 from sketchmeans.memory import kmeans_bytes
 from sketchmeans.operators import THREAD_BYTES, KernelOperator
@@ -33,12 +33,12 @@ class Needs:
     working: int
     """At the highest point."""
     kept: int
-    """By its result."""
+    """By its result, and by blocks that it freed: the allocator may hold on to them."""
 
 
 def _recovering(n: int, width: int) -> int:
     """Blocks of rows and small matrices of a decomposition of n × width numbers."""
-    return 3 * min(n, BLOCK) * width * 8 + _SMALL * width * width * 8 + _VECTORS * n * 8
+    return 3 * min(n, BLOCK) * width * 8 + _SMALL * width * width * 8
 
 
 def one_pass_needs(operator: KernelOperator, ask: Request) -> Needs:
@@ -53,8 +53,10 @@ def one_pass_needs(operator: KernelOperator, ask: Request) -> Needs:
     passing = operator.scratch_bytes(width, ask.n_threads, pack=ask.pack) + _VECTORS * n * 8
     rows = min(n, BLOCK)  # of the data, at most half a million numbers, and of Ω, in float64
     audit = min(operator.row_bytes(3 * rows), 3 << 22) + rows * width * 8
-    recovering = dual + early + _recovering(n, width)
-    return Needs(W + Omega + max(passing, audit, recovering), W + dual + early + 2 * n * 8)
+    freed = _recovering(n, width)
+    recovering = dual + early + freed + _VECTORS * n * 8
+    kept = W + dual + early + 2 * n * 8 + freed
+    return Needs(W + Omega + max(passing, audit, recovering), kept)
 
 
 def nystrom_needs(operator: KernelOperator, ask: Request) -> Needs:
@@ -69,21 +71,20 @@ def nystrom_needs(operator: KernelOperator, ask: Request) -> Needs:
         side = tile_rows(n)
         tiles = 4 * side * side * 8 + operator.row_bytes(4 * side)
         stages.append(ask.n_threads * (tiles + THREAD_BYTES) - C)
-    return Needs(C + max(stages) + _VECTORS * n * 8, C + m * ask.rank * 8)
+    return Needs(C + max(stages) + _VECTORS * n * 8, C + m * ask.rank * 8 + _recovering(n, m))
 
 
 def cholesky_needs(operator: KernelOperator, ask: Request, block: int) -> Needs:
     """F, what a round of ``block`` pivots takes, and where F grows what it has outgrown."""
     n, m = operator.shape[0], ask.width
-    capacity = first = first_capacity(m, ask.tolerance)
-    while capacity < m:
-        capacity = min(2 * capacity, m)
+    first = capacity_for(0, m, ask.tolerance)
+    capacity = capacity_for(m, m, ask.tolerance)
     F = n * capacity * 8
     block = min(block, m)
     adding = n * block * 25 + operator.columns_bytes(block, ask.n_threads)
     outgrown = F // 2 if capacity > first else 0
     working = F + max(adding, outgrown, _recovering(n, m)) + _VECTORS * n * 8
-    return Needs(working, F + m * ask.rank * 8)
+    return Needs(working, F + m * ask.rank * 8 + _recovering(n, m))
 
 
 def exact_needs(operator: KernelOperator, ask: Request) -> Needs:
