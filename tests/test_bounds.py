@@ -1,5 +1,6 @@
 """Bounds where they were wrong once: narrow ranks, far from the origin, indefinite kernels."""
 
+import sys
 import warnings
 from dataclasses import replace
 
@@ -185,17 +186,82 @@ def test_an_indefinite_kernel_gets_no_bound_for_any_seed(method):
         assert "Negative eigenvalues were seen" in certificate.reason
 
 
-def test_bounds_that_contradict_each_other_are_not_shown():
+def cliques():
+    return np.kron(np.eye(2), np.ones((15, 15))) - np.eye(30)
+
+
+def one_row():
+    K = np.eye(100)
+    K[0, 1:11] = K[1:11, 0] = 3.0
+    return K
+
+
+@pytest.mark.parametrize("K", [cliques(), one_row(), -np.abs(np.arange(9.0)[:, None] - range(9))])
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [(name, {}) for name in METHODS]
+    + [
+        ("nystrom", {"truncation": "early", "sketch": sketch})
+        for sketch in ("uniform", "column-norm")
+    ],
+)
+def test_no_bound_is_shown_that_an_indefinite_kernel_breaks(K, method, options):
+    """Zero diagonals, landmarks that look well by chance, the early form of Nyström."""
+    for seed in range(8):
+        rank = {"rank": 1, "oversampling": 0} if method == "nystrom" else {}
+        model = KernelKMeans(
+            2, kernel="precomputed", method=method, random_state=seed, **rank, **options
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(K)
+        certificate = model.certificate_
+        if certificate.objective_upper is not None:
+            found = objective(K, model.labels_)
+            assert certificate.objective_lower <= found <= certificate.objective_upper
+    with pytest.warns(IndefiniteKernelWarning):
+        KernelKMeans(2, kernel="precomputed", method="rpcholesky", random_state=0).fit(cliques())
+
+
+def test_full_kernel_k_means_shows_no_bound_for_an_indefinite_kernel():
     random = np.random.default_rng(0)
-    labels = np.arange(60) % 3
-    K = np.where(labels[:, None] == labels, 5.0, 0.0) + random.normal(size=(60, 60))
+    K = random.normal(size=(60, 60))
     K = (K + K.T) / 2
     np.fill_diagonal(K, 1.0)
-    model = FullKernelKMeans(3, kernel="precomputed", random_state=0).fit(K)
-    assert model.certificate_.objective < 0
-    assert model.certificate_.optimum_lower is None
-    assert "contradict each other" in model.certificate_.reason
-    assert "at least" not in str(model.certificate_)
+    certificate = FullKernelKMeans(3, kernel="precomputed", random_state=0).fit(K).certificate_
+    assert certificate.objective is not None
+    assert certificate.optimum_lower is certificate.objective_upper is None
+    assert "Negative eigenvalues were seen" in str(certificate)
+
+
+def test_bounds_that_contradict_each_other_are_not_shown():
+    K = np.eye(60)
+    operator = PrecomputedOperator(K)
+    low = approximate(operator, "exact", Request(rank=60, width=60, seed=0))
+    assert certify(operator, np.arange(60) % 3, low).optimum_lower is not None
+    for wrong in (replace(low, trace=30.0), replace(low, row_sums=2 * low.row_sums)):
+        certificate = certify(operator, np.arange(60) % 3, wrong)
+        assert certificate.optimum_lower is certificate.objective_upper is None
+        assert "contradict each other" in certificate.reason
+        assert "at least" not in str(certificate)
+
+
+def test_labels_may_be_any_whole_numbers():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    operator = DataOperator(X, Gaussian(1.0))
+    low = one_pass(operator, make_sketch("hadamard", 40, 10, 0), rank=5)
+    labels = np.arange(40) % 3
+    for exact in (False, True):
+        one = certify(operator, labels, low, exact=exact)
+        assert one == certify(operator, 10**12 + labels, low, exact=exact)
+
+
+def test_a_zero_kernel_has_exact_eigenvectors_without_the_matrix(monkeypatch):
+    monkeypatch.setattr(sys.modules["sketchmeans.lowrank.exact"], "DENSE_LIMIT", 0)
+    low = approximate(
+        PrecomputedOperator(np.zeros((50, 50))), "exact", Request(rank=3, width=3, seed=0)
+    )
+    assert low.factor.shape == (50, 0)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -268,19 +334,30 @@ def test_every_bound_holds_against_all_partitions():
     assert tally.refused + tally.unbounded < 20
 
 
-def test_the_brute_force_notices_a_bound_that_is_slightly_wrong(monkeypatch):
-    plain = bounds.bracket
-    monkeypatch.setattr(
-        "sketchmeans.certificate.bracket",
-        lambda *given: (plain(*given)[0], plain(*given)[1] * (1 - 1e-3)),
-    )
-    monkeypatch.setattr(
-        "sketchmeans.certificate.optimum_lower_bound",
-        lambda known, k: bounds.optimum_lower_bound(known, k) * (1 + 1e-3),
-    )
-    broken = " ".join(run(100, seed=7).broken)
-    assert "objective_upper" in broken
-    assert "optimum_lower" in broken
+@pytest.mark.parametrize(
+    ("name", "wrong", "noticed"),
+    [
+        (
+            "bracket",
+            lambda *given: (0.0, 0.7 * bounds.bracket(*given)[1]),
+            "objective_upper",
+        ),
+        (
+            "bracket",
+            lambda *given: (1.1 * bounds.bracket(*given)[0], bounds.bracket(*given)[1]),
+            "objective_lower",
+        ),
+        (
+            "optimum_lower_bound",
+            lambda *given: 1.1 * bounds.optimum_lower_bound(*given),
+            "optimum_lower",
+        ),
+        ("gap_bound", lambda *given: 0.0, "gap_bound"),
+    ],
+)
+def test_the_brute_force_notices_a_bound_that_is_wrong(name, wrong, noticed, monkeypatch):
+    monkeypatch.setattr(f"sketchmeans.certificate.{name}", wrong)
+    assert any(line.startswith(f"{noticed}:") for line in run(150, seed=7).broken)
 
 
 def test_partitions_are_all_and_each_once():

@@ -7,7 +7,7 @@ is held against itself when it is made: bounds that contradict each other are no
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -138,7 +138,14 @@ def certify(
         Of the pass.
     """
     labels = np.asarray(labels)
-    n_clusters = _check(labels, len(approximation.factor), n_clusters, failure_probability)
+    n = len(approximation.factor)
+    if operator is not None and operator.shape[0] != n:
+        raise ValueError(
+            f"the operator has {operator.shape[0]} samples and the approximation {n}: both must be "
+            "of the same kernel."
+        )
+    n_clusters = _check(labels, n, n_clusters, failure_probability)
+    labels = np.unique(labels, return_inverse=True)[1]  # numbers may be any; clusters are few
     objective, size = None, 0.0
     with Crew(1):
         if exact or failure_probability is not None:
@@ -202,7 +209,9 @@ def _check(
             f"labels must be {n} whole numbers from 0, one a sample; got shape {labels.shape} "
             f"and dtype {labels.dtype}."
         )
-    if failure_probability is not None and not 0 < failure_probability < 1:
+    if failure_probability is not None and not (
+        isinstance(failure_probability, Real) and 0 < failure_probability < 1
+    ):
         raise ValueError(
             f"failure_probability={failure_probability!r} is no probability: give a number between "
             "0 and 1, such as 1e-3, or None for deterministic bounds alone."
@@ -224,8 +233,8 @@ def _check(
 def _no_bound(approximation: LowRank, is_psd: bool | None) -> str | None:
     if approximation.negative_mass > 0:
         return (
-            f"Negative eigenvalues were seen ({approximation.negative_mass:.2%} of the sketched "
-            "core), and the bounds need a positive semidefinite kernel."
+            f"Negative eigenvalues were seen ({100 * approximation.negative_mass:.2g} % of the "
+            "sketched core), and the bounds need a positive semidefinite kernel."
         )
     if is_psd is False:
         return "This kernel is not positive semidefinite in general, and the bounds need that."
@@ -248,6 +257,11 @@ def _contradiction(
             held - known.slack - known.error,
             approximation.trace,
             "an approximation from below has trace {low:.6g}, the kernel {high:.6g}",
+        ),
+        (
+            float(np.trace(known.centred)) - known.slack - known.error,
+            known.trace_upper,
+            "centred, an approximation from below has trace {low:.6g}, the kernel {high:.6g}",
         ),
     ):
         if not low <= high:

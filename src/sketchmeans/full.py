@@ -27,6 +27,7 @@ from sketchmeans.lloyd import Refined, fill_empty, refine
 from sketchmeans.lowrank import METHODS, Request
 from sketchmeans.lowrank.core import noise_level
 from sketchmeans.lowrank.one_pass import one_pass
+from sketchmeans.lowrank.residual import look_at_residual
 from sketchmeans.lowrank.result import LowRank
 from sketchmeans.memory import (
     OVERHEAD,
@@ -201,10 +202,12 @@ verbose
                 rounding, checked = operator.rounding(fine=is_cached)
                 # The certificate's pass measures the same of the operator that it meets.
                 cost.add(Cost(audit_entries=checked if is_cached else 2 * checked))
+                nothing = look_at_residual(streamed, _nothing(streamed, rounding), 0)
+                cost.add(Cost(audit_entries=0 if is_cached else nothing.audit_entries))
                 certificate = certify(
                     streamed,
                     best.labels,
-                    _nothing(streamed, rounding),
+                    nothing,
                     n_clusters=self.n_clusters,
                     exact=True,
                     n_threads=n_threads,

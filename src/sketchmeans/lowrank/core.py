@@ -53,6 +53,21 @@ def judge(worst: float, size: float, eta: float, is_psd: bool | None) -> tuple[f
     return eta, True
 
 
+def judge_residual(
+    worst: float, diagonal: FloatArray, size: float, eta: float, is_psd: bool | None
+) -> tuple[float, bool]:
+    """Say what a value of −worst in K − K̂ means, for K̂ with λ₁ = size; see ``judge``.
+
+    K̂ is known to ηλ₁, which grows with the number of samples. A negative value beyond that is
+    large or small beside the entries of K, and those are as large as its diagonal.
+    """
+    entry = float(np.abs(diagonal).max(initial=0.0))
+    if entry == 0:  # K ≽ 0 with such a diagonal is 0
+        return eta, worst > 0 and not is_psd
+    eta_found, indefinite = judge(worst, entry, eta * max(size / entry, 1.0), is_psd)
+    return max(eta, eta_found * entry / max(size, entry)), indefinite
+
+
 class Core:
     """ΩᵀKΩ in coordinates in which Ω is orthonormal, and its eigendecomposition.
 
@@ -112,16 +127,20 @@ class Core:
             squared += F.T @ F
             over[rows] = np.vecdot(F, F) - diagonal[rows]
         values, rotation = np.linalg.eigh(squared)
-        over = np.maximum(over, 0.0)
-        if len(values) and over.any():
-            largest = float(values[-1])
-            excess = float(over.sum())
-            self.eta, indefinite = judge(float(over.max()), largest, self.eta, self.is_psd)
-            if indefinite:
-                self.negative_mass = excess / (excess + float(np.abs(diagonal).sum()))
-            else:
-                self.eta = max(self.eta, excess / largest)
+        self.look(over, diagonal, float(values[-1]) if len(values) else 0.0)
         return T @ rotation[:, ::-1]
+
+    def look(self, over: FloatArray, diagonal: FloatArray, size: float) -> None:
+        """Judge ‖F_i‖² − K_ii, which K̂ ≼ K keeps below zero; λ₁(K̂) is its size."""
+        over = np.maximum(over, 0.0)
+        excess = float(over.sum())
+        if size <= 0 or excess == 0:
+            return
+        _, indefinite = judge_residual(float(over.max()), diagonal, size, self.eta, self.is_psd)
+        if indefinite:
+            self.negative_mass = excess / (excess + float(np.abs(diagonal).sum()))
+        else:
+            self.eta = max(self.eta, excess / size)
 
     def rounding(self, known: float, diagonal: FloatArray) -> float:
         """Return ε of the entries: as known, or what the eigenvalues below zero have shown."""

@@ -19,7 +19,8 @@ from sketchmeans.lowrank.needs import (
 )
 from sketchmeans.lowrank.nystrom import SAMPLINGS, nystrom
 from sketchmeans.lowrank.one_pass import one_pass
-from sketchmeans.lowrank.result import LowRank
+from sketchmeans.lowrank.residual import look_at_residual
+from sketchmeans.lowrank.result import LowRank, warn_indefinite
 from sketchmeans.operators import KernelOperator
 from sketchmeans.sketches import SKETCHES, make_sketch
 
@@ -152,5 +153,9 @@ METHODS: dict[str, Method] = {
 
 
 def approximate(operator: KernelOperator, method: str, ask: Request) -> LowRank:
-    """Approximate K by the method of this name."""
-    return METHODS[method].run(operator, ask)
+    """Approximate K by the method of this name; look at what it leaves of a kernel of others."""
+    found = METHODS[method].run(operator, ask)
+    looked = look_at_residual(operator, found, ask.seed)
+    if looked.negative_mass > found.negative_mass:  # else the method has warned already
+        warn_indefinite(looked.negative_mass, "as far as the method met it")
+    return looked

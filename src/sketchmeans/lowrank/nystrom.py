@@ -153,14 +153,17 @@ def from_landmarks(
             T = U[:, keep] / np.sqrt(values[keep])
         elif not by_rank and core.negative_mass == 0:
             T = core.late_map(C, diagonal)
-        if core.negative_mass > 0:
-            warn_indefinite(core.negative_mass, "from the positive part of the landmarks' kernel")
         if inner_rank is None and (by_rank or core.negative_mass > 0):
             keep = core.values > max(CUT * core.eta, len(A) * EPS) * core.size
             leading = np.flatnonzero(keep)[::-1][:rank]
             T = core.vectors[:, leading] / np.sqrt(core.values[leading])
         apply_in_place(C, T)
         factor = C[:, : T.shape[1]]
+        if core.negative_mass == 0 and (by_rank or inner_rank is not None):
+            squares = np.vecdot(factor, factor)
+            core.look(squares - diagonal, diagonal, float(squares.sum()))
+        if core.negative_mass > 0:
+            warn_indefinite(core.negative_mass, "from the positive part of the landmarks' kernel")
         eigenvalues, rotation = orthogonal_columns(factor)
         T = (T @ rotation)[:, :rank]
     return LowRank(

@@ -18,8 +18,8 @@ class IndefiniteKernelWarning(UserWarning):
 def warn_indefinite(negative_mass: float, how: str) -> None:
     """Warn that K has negative eigenvalues, and say how the embedding is found all the same."""
     warnings.warn(
-        f"the kernel matrix is not positive semidefinite: {negative_mass:.2%} of its sketched "
-        f"core is negative. The embedding follows its positive part, {how}; bounds on the "
+        f"the kernel matrix is not positive semidefinite: {100 * negative_mass:.2g} % of its "
+        f"sketched core is negative. The embedding follows its positive part, {how}; bounds on the "
         "objective do not hold.",
         IndefiniteKernelWarning,
         stacklevel=3,
