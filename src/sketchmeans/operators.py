@@ -159,13 +159,13 @@ class KernelOperator(ABC):
             R[part] = cross.tile(*everything, np.empty(cross.shape))
 
         with Crew(n_threads) as crew:
-            crew.each(compute, row_blocks(len(R), self._rows_at_once(count)))
+            crew.each(compute, row_blocks(len(R), self.rows_at_once(count)))
         refuse_infinite(R)
         return R
 
-    def _rows_at_once(self, columns: int) -> int:
+    def rows_at_once(self, columns: int) -> int:
         """Return how many rows of the data are met at once where columns of K are computed."""
-        return max(64, min(BLOCK, (1 << 19) // max(columns, self.data.shape[1], 1)))
+        return max(64, min(BLOCK, (1 << 19) // max(columns, self.n_features, 1)))
 
     def _square(self, indices: FloatArray) -> FloatArray:
         """Compute K[indices, indices] in float64, unweighted."""
@@ -192,15 +192,20 @@ class KernelOperator(ABC):
             C *= self.root_weights[indices]
         return C
 
+    @property
+    def n_features(self) -> int:
+        """The columns of the data; 0 where there are none."""
+        return 0 if self.data is None else int(self.data.shape[1])
+
     def row_bytes(self, rows: int) -> int:
         """Return what so many rows of the data take in float64, the indices of sparse ones too."""
         if sparse.issparse(self.data):
             return -(-rows * self.data.nnz // self.shape[0]) * 16
-        return rows * self.data.shape[1] * 8
+        return rows * self.n_features * 8
 
     def columns_bytes(self, count: int, n_threads: int) -> int:
         """Return what ``columns`` and ``rectangle`` allocate beside ``count`` columns."""
-        rows = self._rows_at_once(count)
+        rows = self.rows_at_once(count)
         own = 3 * rows * (count + 2) * 8 + self.row_bytes(4 * rows)
         return n_threads * (own + THREAD_BYTES) + self.row_bytes(2 * count) + self.shape[0] * count
 

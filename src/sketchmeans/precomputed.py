@@ -96,11 +96,6 @@ class PrecomputedOperator(KernelOperator):
         panels = panel_rows(n) * n * self.dtype.itemsize * 6
         return n_threads * (panels + THREAD_BYTES) + 5 * n * 8
 
-    def row_bytes(self, rows: int) -> int:
-        """Return 0: a kernel matrix has no data."""
-        del rows
-        return 0
-
     def columns_bytes(self, count: int, n_threads: int) -> int:
         """Return what ``columns`` and ``rectangle`` allocate beside ``count`` columns."""
         del n_threads

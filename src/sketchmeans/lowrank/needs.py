@@ -64,14 +64,20 @@ def nystrom_needs(operator: KernelOperator, ask: Request) -> Needs:
     n, m = operator.shape[0], ask.width
     C = n * m * 8
     stages = [operator.columns_bytes(m, ask.n_threads), _recovering(n, m)]
+    centers = 0
     if ask.sketch == "kmeans":
-        stages.append(kmeans_bytes(n, m, operator.row_bytes(n)) + operator.row_bytes(3 * m) - C)
+        # Centers are dense, also of sparse data: some for K-means, some as landmarks.
+        centers = 8 * m * operator.n_features
+        dense = ask.n_threads * 4 * operator.rows_at_once(m) * 8 * operator.n_features
+        stages[0] += (4 + 2 * ask.n_threads) * centers + dense
+        stages.append(kmeans_bytes(n, m, operator.row_bytes(n)) + 4 * centers - C)
     elif ask.sketch == "column-norm":
         # A tile, its squares, and what makes it.
         side = tile_rows(n)
         tiles = 4 * side * side * 8 + operator.row_bytes(4 * side)
         stages.append(ask.n_threads * (tiles + THREAD_BYTES) - C)
-    return Needs(C + max(stages) + _VECTORS * n * 8, C + m * ask.rank * 8 + _recovering(n, m))
+    kept = C + m * ask.rank * 8 + 2 * centers + _recovering(n, m)
+    return Needs(C + max(stages) + _VECTORS * n * 8, kept)
 
 
 def cholesky_needs(operator: KernelOperator, ask: Request, block: int) -> Needs:
