@@ -151,7 +151,7 @@ def stop(*args, **options):
     print("now", flush=True)
     time.sleep(60)
 
-def half(file, header, arrays):
+def half(file, header, arrays, **options):
     file.write(b"half")
     stop()
 

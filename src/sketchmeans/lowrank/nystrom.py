@@ -79,7 +79,7 @@ def nystrom(
         elif sampling == "diagonal":
             indices = _weighted_choice(random, np.maximum(diagonal, 0.0), columns)
         elif sampling == "column-norm":
-            squares, spent = _column_norms(operator, n_threads)
+            squares, spent = _column_norms(operator, diagonal, n_threads)
             indices = _weighted_choice(random, squares, columns)
             entries += spent
             passes += 1
@@ -240,15 +240,20 @@ def _weighted_choice(random: np.random.Generator, sizes: FloatArray, count: int)
     return np.sort(random.choice(len(sizes), count, replace=False, p=p))
 
 
-def _column_norms(operator: KernelOperator, n_threads: int) -> tuple[FloatArray, int]:
+def _column_norms(
+    operator: KernelOperator, diagonal: FloatArray, n_threads: int
+) -> tuple[FloatArray, int]:
     """Compute ‖K e_j‖² of every column: the row sums of a symmetric pass over the squares of K.
 
-    Kernel entries: n(n + 1)/2 and half a tile a row. Memory: n numbers and two tiles a thread.
+    Of K over its largest K_ii, for a pass squares its entries once more. Kernel entries:
+    n(n + 1)/2 and half a tile a row. Memory: n numbers and two tiles a thread.
     """
 
     def squared(rows: slice, columns: slice, out: FloatArray) -> FloatArray:
-        return np.square(operator.tile(rows, columns), out=out, dtype=np.float64)
+        np.divide(operator.tile(rows, columns), largest, out=out, dtype=np.float64)
+        return np.square(out, out=out)
 
+    largest = float(np.abs(diagonal).max(initial=0.0)) or 1.0
     nothing = np.empty((operator.shape[0], 0))
     with Crew(n_threads) as crew:
         ones = RightHandSide(nothing, None, np.dtype(np.float64))
