@@ -72,7 +72,7 @@ def test_a_start_gives_every_sample_its_nearest_center_in_feature_space(init, st
 def test_centers_are_drawn_as_if_samples_were_repeated_by_their_weights(init, started):
     points = np.array([[0.0], [1.0], [1.5], [4.0], [9.0]])
     counts = np.array([5, 1, 0, 3, 2])
-    draws = 20_000
+    draws = 4_000
     model = FullKernelKMeans(2, kernel="linear", init=init, n_init=draws, max_iter=1)
     model.set_params(random_state=0).fit(points, sample_weight=counts)
     repeated = np.repeat(np.arange(5), counts)
