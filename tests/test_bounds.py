@@ -17,6 +17,7 @@ from sketchmeans import FullKernelKMeans, KernelKMeans, bounds, certify
 from sketchmeans.callables import CallableOperator
 from sketchmeans.kernels import Cosine, Gaussian, Linear
 from sketchmeans.lowrank import METHODS, IndefiniteKernelWarning, Request, approximate, one_pass
+from sketchmeans.lowrank.cholesky import _accept, _Factor
 from sketchmeans.lowrank.core import judge
 from sketchmeans.moments import moments
 from sketchmeans.operators import DataOperator
@@ -325,6 +326,19 @@ def test_random_pivots_end_where_what_is_left_is_rounding():
         random = np.random.default_rng(seed)
         few = random.normal(size=(random.integers(2, 8), 3)).astype(np.float32)
         KernelKMeans(2, kernel="cosine", method="rpcholesky", random_state=seed).fit(few)
+
+
+def test_a_running_diagonal_that_is_wrong_does_not_keep_pivots_coming():
+    """What is left by the running diagonal and by the columns may differ: columns count."""
+    factor = _Factor(PrecomputedOperator(np.ones((5, 5))), 5, 0.0, 0, 1)
+    factor.add([0])
+    factor.left[1:] = 0.1  # nothing is left of a constant kernel
+    random = np.random.default_rng(0)
+    for _ in range(5):
+        p = factor.left / max(factor.left.sum(), 1e-300)
+        if factor.wants_more():
+            assert not _accept(factor, random.choice(5, 32, p=p), random)
+    assert not factor.wants_more()
 
 
 def test_every_bound_holds_against_all_partitions():
