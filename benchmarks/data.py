@@ -8,9 +8,9 @@ import numpy as np
 from scipy import sparse
 
 from benchmarks.timing import SEED
-from sketchmeans.bandwidth import resolve_gamma
+from sketchmeans.blocks import row_blocks
 from sketchmeans.kernels import Gaussian
-from sketchmeans.points import row_blocks
+from sketchmeans.kernels.bandwidth import resolve_gamma
 
 
 def noisy_blobs(n: int, p: int, dtype: Any, *, n_blobs: int = 8, noise: float = 0.2) -> np.ndarray:

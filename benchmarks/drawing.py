@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.end_to_end import METHODS
-from sketchmeans.files import Folder
-from sketchmeans.palette import COLOURS
+from sketchmeans.atomic import Folder
+from sketchmeans.plotting.palette import COLOURS
 from sketchmeans.reproduce.drawing import draw
 
 MARKERS = "osD^vP<>Xh"

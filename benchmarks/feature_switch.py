@@ -14,9 +14,9 @@ import numpy as np
 from benchmarks.data import noisy_blobs
 from benchmarks.timing import Report, Target, interleaved, standalone
 from sketchmeans.engine import count_threads
-from sketchmeans.features import FeatureMapOperator, prefers_features
 from sketchmeans.kernels import Kernel, Linear, Polynomial
-from sketchmeans.operators import DataOperator
+from sketchmeans.operators import DataOperator, FeatureMapOperator
+from sketchmeans.operators.features import prefers_features
 from sketchmeans.sketches import HadamardSketch
 
 WIDTH = 36

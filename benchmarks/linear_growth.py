@@ -12,8 +12,9 @@ import numpy as np
 from benchmarks.data import noisy_blobs
 from benchmarks.timing import Report, Target, interleaved, standalone
 from sketchmeans.engine import count_threads
-from sketchmeans.features import FeatureMapOperator, prefers_features
 from sketchmeans.kernels import Polynomial
+from sketchmeans.operators import FeatureMapOperator
+from sketchmeans.operators.features import prefers_features
 from sketchmeans.sketches import HadamardSketch
 
 SIZES = (50_000, 100_000, 200_000, 400_000)

@@ -16,10 +16,10 @@ import numpy as np
 from benchmarks.data import median_rbf, noisy_blobs
 from benchmarks.timing import Report, interleaved, standalone
 from benchmarks.transform_speed import gains, ways_of
-from sketchmeans import operators, tiles
 from sketchmeans.engine import hadamard, native_tile_rows
 from sketchmeans.kernels import Gaussian
-from sketchmeans.operators import DataOperator
+from sketchmeans.operators import DataOperator, tiles
+from sketchmeans.operators import base as operators
 from sketchmeans.sketches import HadamardSketch
 
 FEATURES = (32, 64, 128, 256, 512, 1024, 2048, 4096)

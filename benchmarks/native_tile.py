@@ -27,9 +27,10 @@ from benchmarks.data import median_rbf, noisy_blobs, words
 from benchmarks.processes import Failed, measured
 from benchmarks.rivals import CHUNKS, best_of, in_blocks, installed, keops, scikit_learn
 from benchmarks.timing import SEED, Report, Target, Task, interleaved, need_native, on, standalone
-from sketchmeans.bandwidth import resolve_gamma
-from sketchmeans.engine import grid, thread_controller
+from sketchmeans.blas import thread_controller
+from sketchmeans.blocks import row_blocks
 from sketchmeans.kernels import Kernel, Laplacian
+from sketchmeans.kernels.bandwidth import resolve_gamma
 from sketchmeans.operators import DataOperator
 from sketchmeans.sketches import HadamardSketch
 
@@ -141,7 +142,7 @@ def laplacian() -> Seconds:
 
 def upper_product(X: sparse.csr_matrix, chunk: int) -> Task:
     """Return SciPy's product of sparse rows with those from them on: each pair about once."""
-    parts = [(X[rows], X[rows.start :].T.tocsr()) for rows in grid(X.shape[0], chunk)]
+    parts = [(X[rows], X[rows.start :].T.tocsr()) for rows in row_blocks(X.shape[0], chunk)]
 
     def run() -> None:
         for left, right in parts:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.timing import SEED, Report, Target, facts, table
-from sketchmeans.files import write_whole
+from sketchmeans.atomic import write_whole
 
 KEPT = Path(__file__).parents[1] / "docs" / "benchmarks" / "results.json"
 NOISE = 0.1

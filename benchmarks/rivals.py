@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 
 from benchmarks.timing import Task
-from sketchmeans.points import row_blocks
+from sketchmeans.blocks import row_blocks
 
 CHUNKS = (250, 1000, 4000)
 """Rows at a time; a rival in blocks is measured with each, and its best counts."""

@@ -28,7 +28,12 @@ from scipy import sparse
 KERNELS: dict[str, dict[str, Any]] = {
     "linear": {"kernel": "linear"},
     "polynomial": {"kernel": "poly", "degree": 2},
-    "polynomial, tiles": {"kernel": "polynomial", "degree": 3, "coef0": 0.5, "precision": "float32"},
+    "polynomial, tiles": {
+        "kernel": "polynomial",
+        "degree": 3,
+        "coef0": 0.5,
+        "precision": "float32",
+    },
     "rbf": {"kernel": "rbf"},
     "rbf, local": {"kernel": "rbf", "gamma": "8*median"},
     "laplacian": {"kernel": "laplacian"},

@@ -18,7 +18,8 @@ import numpy as np
 from scipy.fft import dct
 
 from benchmarks.timing import Report, Target, interleaved, need_native, on, standalone
-from sketchmeans.engine import Crew, fwht, grid
+from sketchmeans.blocks import row_blocks
+from sketchmeans.engine import Crew, fwht
 from sketchmeans.engine.native import aligned_zeros, compiled
 
 SIZES = (16, 20)
@@ -52,7 +53,7 @@ def negate(batch: np.ndarray, n_threads: int) -> None:
     with Crew(n_threads, blas=False) as crew:
         crew.each(
             lambda rows: np.negative(batch[rows], out=batch[rows]),
-            grid(len(batch), len(batch) // 8),
+            row_blocks(len(batch), len(batch) // 8),
         )
 
 

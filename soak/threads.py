@@ -26,7 +26,7 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_info
 
 from sketchmeans import FullKernelKMeans, KernelEmbedding, KernelKMeans
-from sketchmeans.lowrank.methods import METHODS
+from sketchmeans.lowrank import METHODS
 
 SAMPLES = 600
 BUSY_THREADS = 3

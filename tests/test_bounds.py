@@ -13,15 +13,14 @@ from soak.bounds import run
 from soak.truth import objectives, partitions
 
 from oracles import objective
-from sketchmeans import FullKernelKMeans, KernelKMeans, bounds, certify
-from sketchmeans.callables import CallableOperator
+from sketchmeans import FullKernelKMeans, KernelKMeans, certify
+from sketchmeans.certificate import bounds
+from sketchmeans.certificate.moments import moments
 from sketchmeans.kernels import Cosine, Gaussian, Linear
 from sketchmeans.lowrank import METHODS, IndefiniteKernelWarning, Request, approximate, one_pass
 from sketchmeans.lowrank.cholesky import _accept, _Factor
 from sketchmeans.lowrank.core import judge
-from sketchmeans.moments import moments
-from sketchmeans.operators import DataOperator
-from sketchmeans.precomputed import PrecomputedOperator
+from sketchmeans.operators import CallableOperator, DataOperator, PrecomputedOperator
 from sketchmeans.sketches import make_sketch
 
 BLOBS = make_blobs(600, centers=2, random_state=0)[0]
@@ -117,7 +116,7 @@ def test_refined_float32_labels_are_not_said_to_be_better_than_they_are():
 @pytest.mark.parametrize("offset", [1e5, 1e8])
 @pytest.mark.parametrize("streamed", [False, True])
 def test_an_exact_objective_says_what_rounding_leaves_of_it(offset, streamed, monkeypatch):
-    monkeypatch.setattr("sketchmeans.full.CACHE_LIMIT", 0 if streamed else 3000)
+    monkeypatch.setattr("sketchmeans.estimators.full.CACHE_LIMIT", 0 if streamed else 3000)
     X = np.random.default_rng(1).normal(size=(300, 3)) + offset
     for model in (
         KernelKMeans(3, kernel="linear", n_refine=1, random_state=0).fit(X),
@@ -370,7 +369,7 @@ def test_every_bound_holds_against_all_partitions():
     ],
 )
 def test_the_brute_force_notices_a_bound_that_is_wrong(name, wrong, noticed, monkeypatch):
-    monkeypatch.setattr(f"sketchmeans.certificate.{name}", wrong)
+    monkeypatch.setattr(f"sketchmeans.certificate.certifying.{name}", wrong)
     assert any(line.startswith(f"{noticed}:") for line in run(100, seed=7).broken)
 
 

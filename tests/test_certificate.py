@@ -11,13 +11,11 @@ from sklearn.cluster import KMeans
 
 from oracles import objective
 from sketchmeans import ColumnStream, FullKernelKMeans, KernelKMeans, certify
-from sketchmeans.callables import CallableOperator
+from sketchmeans.certificate.spectrum import leading_sum_bound
 from sketchmeans.kernels import Gaussian, Sigmoid
 from sketchmeans.lowrank import METHODS, IndefiniteKernelWarning, Request, approximate, one_pass
-from sketchmeans.operators import DataOperator
-from sketchmeans.precomputed import PrecomputedOperator
+from sketchmeans.operators import CallableOperator, DataOperator, PrecomputedOperator
 from sketchmeans.sketches import make_sketch
-from sketchmeans.spectrum_bounds import leading_sum_bound
 
 N = 6
 

@@ -7,13 +7,13 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from sketchmeans import FullKernelKMeans, KernelEmbedding, KernelKMeans
-from sketchmeans.callables import CallableOperator
-from sketchmeans.engine import grid
-from sketchmeans.full import INITS
+from sketchmeans.blocks import row_blocks
+from sketchmeans.engine import tile_rows
+from sketchmeans.estimators.full import INITS
 from sketchmeans.kernels import Gaussian
 from sketchmeans.lowrank import METHODS, Request, approximate
 from sketchmeans.lowrank.cholesky import RP_BLOCK
-from sketchmeans.operators import DataOperator
+from sketchmeans.operators import CallableOperator, DataOperator
 
 N, RANK, WIDTH = 700, 10, 20
 SKETCHED = [(name, sketch) for name, m in METHODS.items() for sketch in (m.sketches or ("auto",))]
@@ -51,7 +51,7 @@ def kernel():
 
 def one_pass_entries(n):
     """A symmetric pass: n(n + 1)/2 and, on the diagonal, half a tile a row."""
-    tiles = grid(n)
+    tiles = row_blocks(n, tile_rows(n))
     return (n * n + sum((rows.stop - rows.start) ** 2 for rows in tiles)) // 2
 
 
@@ -140,7 +140,7 @@ def test_the_statistics_of_a_fit_count_what_was_evaluated(
 def test_the_statistics_of_full_kernel_k_means_count_starts_and_the_certificate(
     X, kernel, monkeypatch, init, limit, weighted
 ):
-    monkeypatch.setattr("sketchmeans.full.CACHE_LIMIT", limit)
+    monkeypatch.setattr("sketchmeans.estimators.full.CACHE_LIMIT", limit)
     weights = np.random.default_rng(1).integers(0, 3, N) if weighted else None
     model = FullKernelKMeans(3, kernel=kernel, init=init, n_init=2, max_iter=4, random_state=0)
     stats = model.fit(X, sample_weight=weights).stats_
@@ -155,7 +155,7 @@ def test_the_statistics_of_full_kernel_k_means_count_starts_and_the_certificate(
 def test_named_kernels_count_the_audit_of_the_sketches_that_full_kernel_k_means_starts_from(
     X, monkeypatch
 ):
-    monkeypatch.setattr("sketchmeans.full.CACHE_LIMIT", 10)
+    monkeypatch.setattr("sketchmeans.estimators.full.CACHE_LIMIT", 10)
     stats = FullKernelKMeans(3, init="sketch", n_init=2, random_state=0).fit(X).stats_
     assert stats["audit_entries"] >= 2 * 32 * N
 

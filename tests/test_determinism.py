@@ -6,10 +6,8 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from sketchmeans import KernelEmbedding, KernelKMeans
-from sketchmeans.features import FeatureMapOperator
 from sketchmeans.kernels import Gaussian, Polynomial
-from sketchmeans.operators import DataOperator
-from sketchmeans.precomputed import PrecomputedOperator
+from sketchmeans.operators import DataOperator, FeatureMapOperator, PrecomputedOperator
 from sketchmeans.sketches import make_sketch
 
 THREADS = [1, 2, 3, 4, 8, 16]

@@ -12,12 +12,12 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from sketchmeans import KernelKMeans
+from sketchmeans.blocks import row_blocks
 from sketchmeans.engine import (
     Crew,
     RightHandSide,
     count_threads,
     engine_name,
-    grid,
     symmetric_pass,
     tile_rows,
     tournament,
@@ -88,7 +88,7 @@ def test_a_tile_that_fails_holds_up_nobody():
 
 @pytest.mark.parametrize("n", [1, 63, 64, 65, 896, 897, 1792, 1793, 4480, 4481, 100_000])
 def test_the_grid_covers_all_rows_and_depends_on_n_alone(n):
-    blocks = grid(n)
+    blocks = row_blocks(n, tile_rows(n))
     assert blocks[0].start == 0
     assert all(one.stop == two.start for one, two in itertools.pairwise(blocks))
     assert blocks[-1].stop == n

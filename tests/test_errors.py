@@ -148,7 +148,9 @@ def test_a_bad_precomputed_kernel_is_refused(K, message):
 
 
 def test_asymmetry_is_found_before_the_pass(monkeypatch):
-    monkeypatch.setattr("sketchmeans.estimator.approximate", lambda *a, **k: pytest.fail("a pass"))
+    monkeypatch.setattr(
+        "sketchmeans.estimators.sketched.approximate", lambda *a, **k: pytest.fail("a pass")
+    )
     K = kernel_matrix()
     K[np.triu_indices(40, 1)] *= 1.01
     with pytest.raises(ValueError, match="symmetric"):

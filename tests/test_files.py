@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from shell import sketchmeans as run
-from sketchmeans import KernelKMeans, files, load, save
+from sketchmeans import KernelKMeans, load, save
+from sketchmeans import atomic as files
 from sketchmeans.demo import write_examples
 from sketchmeans.io import read_table, write_labels
 from sketchmeans.report import write_report
@@ -144,7 +145,8 @@ def test_files_have_the_permissions_of_any_other_new_file(tmp_path):
 
 STOP = """
 import sys, time
-from sketchmeans import container, files
+from sketchmeans import atomic as files
+from sketchmeans.models import container
 from sketchmeans.cli import main
 
 def stop(*args, **options):

@@ -15,7 +15,7 @@ import json, re, sys, warnings
 from pathlib import Path
 from click.testing import CliRunner
 from sketchmeans.cli import cli
-import sketchmeans.cluster, sketchmeans.comparison, sketchmeans.io, pyarrow.csv, pyarrow.parquet
+import sketchmeans.estimators, sketchmeans.advice, sketchmeans.io, pyarrow.csv, pyarrow.parquet
 import pyarrow.feather, sklearn.datasets
 
 watched = ("pickle.find_class", "os.system", "subprocess.Popen", "os.exec", "socket.connect")

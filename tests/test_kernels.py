@@ -4,9 +4,9 @@ from scipy import sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from oracles import EXAMPLES
-from sketchmeans.features import Monomials, prefers_features
 from sketchmeans.kernels import KERNELS, Linear, Polynomial, kernel_class, n_monomials
 from sketchmeans.operators import DataOperator
+from sketchmeans.operators.features import Monomials, prefers_features
 
 
 def reference(kernel, X, Y=None):

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from sketchmeans import FullKernelKMeans, KernelEmbedding, KernelKMeans
-from sketchmeans.checks import plain_array, plain_csr
+from sketchmeans.estimators.checks import plain_array, plain_csr
 from sketchmeans.kernels import KERNELS
 from sketchmeans.lowrank import METHODS
 

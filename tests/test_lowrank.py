@@ -12,8 +12,6 @@ from sklearn.kernel_approximation import Nystroem
 
 from oracles import EXAMPLES, dense_kernel, lloyd, objective
 from sketchmeans import FullKernelKMeans, KernelEmbedding, KernelKMeans
-from sketchmeans.callables import CallableOperator
-from sketchmeans.features import FeatureMapOperator
 from sketchmeans.kernels import Gaussian, Linear, Polynomial, Sigmoid
 from sketchmeans.lowrank import (
     METHODS,
@@ -28,8 +26,12 @@ from sketchmeans.lowrank import (
     rp_cholesky,
 )
 from sketchmeans.lowrank.nystrom import _column_norms, from_landmarks
-from sketchmeans.operators import DataOperator
-from sketchmeans.precomputed import PrecomputedOperator
+from sketchmeans.operators import (
+    CallableOperator,
+    DataOperator,
+    FeatureMapOperator,
+    PrecomputedOperator,
+)
 
 SKETCHED = [(name, sketch) for name, m in METHODS.items() for sketch in (m.sketches or ("auto",))]
 
@@ -300,7 +302,7 @@ def test_options_that_a_method_does_not_read_are_refused(X, options, message):
 def test_full_kernel_k_means_is_the_dense_iteration(X, monkeypatch):
     K = dense_kernel(DataOperator(X, Gaussian(0.3)))
     for cache in (10, 3000):
-        monkeypatch.setattr("sketchmeans.full.CACHE_LIMIT", cache)
+        monkeypatch.setattr("sketchmeans.estimators.full.CACHE_LIMIT", cache)
         for init in ("k-means++", "random", "sketch"):
             options = {"gamma": 0.3, "init": init, "n_init": 1, "random_state": 0}
             one = FullKernelKMeans(4, max_iter=1, **options).fit(X)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sketchmeans import KernelKMeans
-from sketchmeans.memory import parse_bytes
+from sketchmeans.estimators.memory import parse_bytes
 
 FIT = """
 import json, sys

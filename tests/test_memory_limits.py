@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from sketchmeans import KernelEmbedding, KernelKMeans
-from sketchmeans.full import INITS
+from sketchmeans.estimators.full import INITS
+from sketchmeans.estimators.memory import OVERHEAD
 from sketchmeans.lowrank import METHODS
-from sketchmeans.memory import OVERHEAD
-from sketchmeans.operators import THREAD_BYTES
+from sketchmeans.operators.base import THREAD_BYTES
 
 MEASURE = r"""
 import ctypes, json, re, sys, warnings
 import numpy as np
 from scipy import sparse
 from sketchmeans import FullKernelKMeans, KernelKMeans
-from sketchmeans.memory import parse_bytes
+from sketchmeans.estimators.memory import parse_bytes
 
 warnings.simplefilter("ignore")
 random = np.random.default_rng(0)

@@ -21,7 +21,7 @@ from scipy import sparse
 
 from shell import sketchmeans
 from sketchmeans import FullKernelKMeans, KernelEmbedding, KernelKMeans, load, save
-from sketchmeans.container import ModelFileError
+from sketchmeans.models import ModelFileError
 
 N_MUTATIONS = 400
 N_FORGERIES = 300
@@ -459,7 +459,7 @@ def test_paths_that_are_no_files_are_refused(tmp_path):
 BATCH = """
 import glob, sys
 from sketchmeans import KernelKMeans, load
-from sketchmeans.container import ModelFileError
+from sketchmeans.models import ModelFileError
 def peak():  # ru_maxrss would begin at the peak of the process that started this one
     lines = dict(line.split(":", 1) for line in open("/proc/self/status"))
     return 1024 * int(lines["VmHWM"].split()[0])

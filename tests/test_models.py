@@ -18,14 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from oracles import EXAMPLES, dense_kernel
-from sketchmeans import (
-    ColumnStream,
-    FullKernelKMeans,
-    KernelEmbedding,
-    KernelKMeans,
-    load,
-    save,
-)
+from sketchmeans import ColumnStream, FullKernelKMeans, KernelEmbedding, KernelKMeans, load, save
 from sketchmeans.kernels import KERNELS
 from sketchmeans.lowrank import METHODS, IndefiniteKernelWarning
 from sketchmeans.models import read_description
@@ -347,7 +340,7 @@ if step == "save":
     for name in ("labels_", "embedding_"):
         old = getattr(model, name)
         setattr(model, name, np.zeros((n, *old.shape[1:]), old.dtype))
-    from sketchmeans.lloyd import FeatureCentroids
+    from sketchmeans.estimators.lloyd import FeatureCentroids
     from sketchmeans.operators import DataOperator
     old = model._centroids
     model._centroids = FeatureCentroids(model.labels_, None, old.sizes, old.squared_norms)

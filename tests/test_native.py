@@ -18,7 +18,7 @@ from sketchmeans import FullKernelKMeans, KernelKMeans
 from sketchmeans.engine import fwht, native_tile_rows
 from sketchmeans.kernels import KERNELS, Gaussian, Polynomial, Statistic
 from sketchmeans.operators import DataOperator
-from sketchmeans.tiles import DIAGONAL_ROWS, WIDE
+from sketchmeans.operators.tiles import DIAGONAL_ROWS, WIDE
 
 native = pytest.importorskip("sketchmeans.engine._native", reason="the native engine was not built")
 

@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 
 from oracles import EXAMPLES, algorithm_1, dense_kernel
-from sketchmeans.callables import CallableOperator
-from sketchmeans.features import FeatureMapOperator
 from sketchmeans.kernels import Gaussian, Linear, Polynomial, Sigmoid
 from sketchmeans.lowrank import IndefiniteKernelWarning, one_pass
 from sketchmeans.lowrank.one_pass import noise_level
-from sketchmeans.operators import DataOperator
-from sketchmeans.precomputed import PrecomputedOperator
+from sketchmeans.operators import (
+    CallableOperator,
+    DataOperator,
+    FeatureMapOperator,
+    PrecomputedOperator,
+)
 from sketchmeans.sketches import SKETCHES, make_sketch
 
 PSD = [name for name, kernel in EXAMPLES.items() if kernel.is_psd]

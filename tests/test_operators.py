@@ -4,11 +4,13 @@ from scipy import sparse
 
 from oracles import EXAMPLES, dense_kernel
 from sketchmeans import KernelEmbedding
-from sketchmeans.callables import CallableOperator
-from sketchmeans.features import FeatureMapOperator
 from sketchmeans.kernels import Gaussian, Linear, Polynomial
-from sketchmeans.operators import DataOperator
-from sketchmeans.precomputed import PrecomputedOperator
+from sketchmeans.operators import (
+    CallableOperator,
+    DataOperator,
+    FeatureMapOperator,
+    PrecomputedOperator,
+)
 from sketchmeans.sketches import SKETCHES, HadamardSketch
 
 

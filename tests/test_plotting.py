@@ -11,9 +11,8 @@ from sklearn.datasets import make_blobs
 
 from sketchmeans import FullKernelKMeans, KernelEmbedding, KernelKMeans, certify, compare
 from sketchmeans.certificate import Certificate
+from sketchmeans.certificate.intervals import intervals, verdict
 from sketchmeans.datasets import make_rings
-from sketchmeans.intervals import intervals, verdict
-from sketchmeans.palette import COLOURS, best_axes, look
 from sketchmeans.plotting import (
     CertificateDisplay,
     ComparisonDisplay,
@@ -21,6 +20,7 @@ from sketchmeans.plotting import (
     SpectrumDisplay,
 )
 from sketchmeans.plotting.comparison import MEASURES
+from sketchmeans.plotting.palette import COLOURS, best_axes, look
 
 mpl.use("agg")
 
@@ -197,7 +197,7 @@ def test_the_certificate_is_drawn_as_its_intervals(model):
 def test_an_exact_objective_is_a_point_and_a_probable_bound_a_line_of_its_own(blobs):
     X = blobs[0]
     model = KernelKMeans(4, random_state=0)
-    from sketchmeans.progress import FitProgress
+    from sketchmeans.estimators.progress import FitProgress
 
     with FitProgress(model, 4) as progress:
         embedded = model._embed(X, None, progress, n_clusters=4)

@@ -116,7 +116,9 @@ def test_values_that_are_too_small_or_large_give_labels_or_one_clear_error(kerne
 
 
 def test_values_that_collapse_are_refused_before_the_pass(monkeypatch):
-    monkeypatch.setattr("sketchmeans.estimator.approximate", lambda *a, **k: pytest.fail("a pass"))
+    monkeypatch.setattr(
+        "sketchmeans.estimators.sketched.approximate", lambda *a, **k: pytest.fail("a pass")
+    )
     with pytest.raises(ValueError, match=r"values up to 3.*e-200 .*vanishes: 0 .*X / 3.*e-200"):
         KernelKMeans(3).fit(1e-200 * X)
     with pytest.raises(ValueError, match=r"values up to 3.*e\+200 .*overflows: inf .*X / 3"):

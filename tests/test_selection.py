@@ -3,11 +3,11 @@ import pytest
 from sklearn.datasets import load_digits, make_blobs, make_moons
 
 from sketchmeans import KernelKMeans, choose, compare
-from sketchmeans.comparison import VARIANTS, accuracy, measure
+from sketchmeans.advice.choosing import choose_rank
+from sketchmeans.advice.comparing import VARIANTS, accuracy, measure
 from sketchmeans.datasets import make_rings
 from sketchmeans.kernels import Gaussian
 from sketchmeans.operators import DataOperator
-from sketchmeans.selection import choose_rank
 
 from oracles import dense_kernel, objective  # isort: skip
 

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from scipy.linalg import hadamard
 
+from sketchmeans.blocks import multiply_columns
 from sketchmeans.engine import engine_name, fwht
 from sketchmeans.sketches import (
     FWHT_MIN_WIDTH,
@@ -10,7 +11,6 @@ from sketchmeans.sketches import (
     IdentitySketch,
     SparseSketch,
     make_sketch,
-    multiply_columns,
 )
 
 SIZES = [511, 512, 513, 1000, 1025]

@@ -5,8 +5,8 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from sketchmeans import FullKernelKMeans
-from sketchmeans.full import INITS
-from sketchmeans.lloyd import refine
+from sketchmeans.estimators.full import INITS
+from sketchmeans.estimators.lloyd import refine
 from sketchmeans.operators import KernelOperator
 
 BLOBS = np.repeat(np.arange(4), 30)
@@ -31,14 +31,14 @@ def started(monkeypatch):
         return whole(self, indices, **options)
 
     whole = KernelOperator.columns
-    monkeypatch.setattr("sketchmeans.full.refine", record_start)
+    monkeypatch.setattr("sketchmeans.estimators.full.refine", record_start)
     monkeypatch.setattr(KernelOperator, "columns", record_columns)
     return labels, columns
 
 
 @pytest.fixture(params=[10, 3000], ids=["streamed", "cached"])
 def cache(request, monkeypatch):
-    monkeypatch.setattr("sketchmeans.full.CACHE_LIMIT", request.param)
+    monkeypatch.setattr("sketchmeans.estimators.full.CACHE_LIMIT", request.param)
 
 
 @pytest.mark.parametrize("init", ["k-means++", "sketch"])

@@ -13,15 +13,14 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from sketchmeans._version import __version__
+
 if TYPE_CHECKING:
+    from sketchmeans.advice import choose, compare
     from sketchmeans.certificate import certify
-    from sketchmeans.cluster import KernelKMeans
-    from sketchmeans.comparison import compare
-    from sketchmeans.embedding import KernelEmbedding
-    from sketchmeans.full import FullKernelKMeans
+    from sketchmeans.estimators import FullKernelKMeans, KernelEmbedding, KernelKMeans
+    from sketchmeans.lowrank import ColumnStream
     from sketchmeans.models import load, save
-    from sketchmeans.selection import choose
-    from sketchmeans.streams import ColumnStream
 
 __all__ = [
     "ColumnStream",
@@ -35,16 +34,15 @@ __all__ = [
     "load",
     "save",
 ]
-__version__ = "0.1.0"
 
 _HOMES = {
-    "ColumnStream": "sketchmeans.streams",
-    "FullKernelKMeans": "sketchmeans.full",
-    "KernelEmbedding": "sketchmeans.embedding",
-    "KernelKMeans": "sketchmeans.cluster",
+    "ColumnStream": "sketchmeans.lowrank",
+    "FullKernelKMeans": "sketchmeans.estimators",
+    "KernelEmbedding": "sketchmeans.estimators",
+    "KernelKMeans": "sketchmeans.estimators",
     "certify": "sketchmeans.certificate",
-    "choose": "sketchmeans.selection",
-    "compare": "sketchmeans.comparison",
+    "choose": "sketchmeans.advice",
+    "compare": "sketchmeans.advice",
     "load": "sketchmeans.models",
     "save": "sketchmeans.models",
 }

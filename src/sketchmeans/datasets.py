@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from sketchmeans.kernels import FloatArray
+from sketchmeans._arrays import FloatArray
 
 
 def make_rings(

@@ -12,12 +12,12 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 from sklearn.metrics import normalized_mutual_info_score
 
-from sketchmeans.cluster import KernelKMeans
-from sketchmeans.comparison import accuracy
+from sketchmeans._arrays import FloatArray
+from sketchmeans.advice.comparing import accuracy
+from sketchmeans.atomic import refuse_existing, whole_file
 from sketchmeans.datasets import make_rings
 from sketchmeans.engine import Crew
-from sketchmeans.files import refuse_existing, whole_file
-from sketchmeans.kernels import FloatArray
+from sketchmeans.estimators import KernelKMeans
 
 COLUMNS, LINES = 46, 19
 

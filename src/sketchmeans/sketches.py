@@ -12,9 +12,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sketchmeans.engine.hadamard import fwht
-from sketchmeans.engine.native import aligned_zeros, engine_name
-from sketchmeans.kernels import FloatArray
+from sketchmeans._arrays import FloatArray
+from sketchmeans.blocks import multiply_columns
+from sketchmeans.engine import engine_name, fwht
+from sketchmeans.engine.native import aligned_zeros
 
 CHUNK = 1024
 """Rows of Ω drawn from one generator; fixed, for it decides the numbers."""
@@ -24,15 +25,6 @@ FWHT_MIN_WIDTH = {"numpy": {4: 384, 8: 320}, "native": {4: 192, 8: 128}}
 
 Measured with ``python -m benchmarks.hadamard_switch``; docs/benchmarks keeps its table.
 """
-
-
-def multiply_columns(columns: FloatArray, matrix: FloatArray) -> FloatArray:
-    """Return columnsᵀ @ matrix, summed in float64 over fixed chunks of rows."""
-    product = np.zeros((columns.shape[1], matrix.shape[1]))
-    for start in range(0, len(matrix), CHUNK):
-        chunk = slice(start, start + CHUNK)
-        product += columns[chunk].T @ matrix[chunk].astype(columns.dtype, copy=False)
-    return product
 
 
 class Sketch(ABC):

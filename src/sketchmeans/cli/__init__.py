@@ -18,7 +18,7 @@ from typing import Any, TextIO
 
 import click
 
-import sketchmeans
+from sketchmeans._version import __version__
 from sketchmeans.cli.options import ARGUMENTS, examples
 
 COMMANDS = {
@@ -107,7 +107,7 @@ class _Commands(click.Group):
         completion=True,
     ),
 )
-@click.version_option(sketchmeans.__version__, prog_name="sketchmeans")
+@click.version_option(__version__, prog_name="sketchmeans")
 def cli() -> None:
     """Kernel K-means on data whose kernel matrix nobody can store."""
 

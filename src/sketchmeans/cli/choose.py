@@ -89,7 +89,7 @@ def command(
         raise click.UsageError("--gamma and --gammas exclude each other. Choose one of them.")
     table = read(data, quiet=quiet, **reading)
 
-    from sketchmeans.selection import choose
+    from sketchmeans.advice import choose
 
     widths = None
     if gammas is not None:

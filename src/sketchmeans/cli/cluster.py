@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sketchmeans._version import __version__
 from sketchmeans.cli.options import (
     DATA,
     METHODS,
@@ -104,7 +105,7 @@ def command(
     DATA is CSV or TSV (also gzip), Parquet, Feather, Arrow, NPY, NPZ or LIBSVM; - is standard
     input.
     """
-    from sketchmeans.files import exists_already
+    from sketchmeans.atomic import exists_already
     from sketchmeans.io import check_output, write_labels
     from sketchmeans.io.labels import FORCE
 
@@ -119,7 +120,7 @@ def command(
         check_output(path, force=force, labels=option == "output")
     table = read(data, quiet=quiet, **reading)
 
-    from sketchmeans.cluster import KernelKMeans
+    from sketchmeans.estimators import KernelKMeans
 
     model = KernelKMeans(
         clusters,
@@ -178,14 +179,13 @@ def _result(data: str, model: Any, table: TableData) -> dict[str, Any]:
 
     import numpy as np
 
-    import sketchmeans
-    from sketchmeans.comparison import accuracy
+    from sketchmeans.advice.comparing import accuracy
     from sketchmeans.report.content import agreement
 
     sizes = np.bincount(model.labels_, minlength=model.n_clusters)
     result: dict[str, Any] = {
         "command": command_line(),
-        "version": sketchmeans.__version__,
+        "version": __version__,
         "data": data,
         "rows": len(table.rows),
         "columns": len(table.names),
@@ -216,7 +216,7 @@ def _result(data: str, model: Any, table: TableData) -> dict[str, Any]:
 def _summary(result: dict[str, Any], model: Any, verbose: bool) -> str:
     """Return the result as a person reads it."""
     from sketchmeans.io.source import counted
-    from sketchmeans.tables import Table
+    from sketchmeans.text import Table
 
     n = result["rows"]
     rows = [{**cluster, "share": f"{cluster['rows'] / n:.1%}"} for cluster in result["clusters"]]

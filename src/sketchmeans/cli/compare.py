@@ -73,7 +73,8 @@ def command(
     """Cluster DATA by every method at equal memory, and measure all of them exactly."""
     table = read(data, quiet=quiet, **reading)
 
-    from sketchmeans.comparison import VARIANTS, compare
+    from sketchmeans.advice import compare
+    from sketchmeans.advice.comparing import VARIANTS
 
     names = None if methods is None else [name.strip() for name in methods.split(";")]
     if names is None and len(table.rows) > EXACT_LIMIT:

@@ -41,9 +41,8 @@ def _fitted(found: dict[str, Any]) -> str:
 
 def _text(path: str, found: dict[str, Any]) -> str:
     """Return the description as a person reads it."""
-    from sketchmeans.memory import human
-    from sketchmeans.model_schema import certificate_of
-    from sketchmeans.tables import Table
+    from sketchmeans.models.schema import certificate_of
+    from sketchmeans.text import Table, human
 
     options = ", ".join(
         f"{name}={value!r}" for name, value in found["parameters"].items() if value is not None

@@ -190,7 +190,7 @@ def verbosity(quiet: bool, verbose: bool) -> int:
 @contextmanager
 def stages(quiet: bool) -> Iterator[Callable[..., None]]:
     """Yield what draws the stages of a command on a terminal, and does nothing elsewhere."""
-    from sketchmeans.progress import Bar
+    from sketchmeans.estimators.progress import Bar
 
     if quiet or not sys.stderr.isatty():
         yield lambda *stage: None

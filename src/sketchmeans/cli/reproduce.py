@@ -47,7 +47,7 @@ def command(
     Writes figures (PNG and SVG), tables (Markdown and JSON) and README.md, the page that brings
     them together. On two cores a full run takes under half an hour, a quick one about a minute.
     """
-    from sketchmeans.progress import Bar
+    from sketchmeans.estimators.progress import Bar
     from sketchmeans.reproduce import reproduce
 
     bar = Bar(sys.stderr) if sys.stderr.isatty() and not quiet else None

@@ -54,8 +54,7 @@ from sketchmeans.engine.passes import (
     symmetric_pass,
     tournament_pass,
 )
-from sketchmeans.engine.pools import thread_controller
-from sketchmeans.engine.schedule import grid, native_tile_rows, tile_rows, tournament
+from sketchmeans.engine.schedule import native_tile_rows, tile_rows, tournament
 from sketchmeans.engine.threads import Crew, count_threads
 
 __all__ = [
@@ -65,12 +64,10 @@ __all__ = [
     "count_threads",
     "engine_name",
     "fwht",
-    "grid",
     "native_tile_rows",
     "panel_pass",
     "rectangular_product",
     "symmetric_pass",
-    "thread_controller",
     "tile_rows",
     "tournament",
     "tournament_pass",

@@ -1,4 +1,4 @@
-from sketchmeans.kernels import FloatArray
+from sketchmeans._arrays import FloatArray
 
 DOT: int
 MANHATTAN: int

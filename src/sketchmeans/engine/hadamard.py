@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from sketchmeans._arrays import FloatArray
+from sketchmeans.blocks import row_blocks
 from sketchmeans.engine.native import aligned_empty, compiled, engine_name
-from sketchmeans.engine.schedule import grid
 from sketchmeans.engine.threads import Crew
-from sketchmeans.kernels import FloatArray
 
 _RADIX_BITS = 4
 _COLUMNS = 64
@@ -109,6 +109,6 @@ def _native_fwht(columns: FloatArray, n_threads: int, *, overwrite: bool) -> Flo
     progress = np.zeros(2, np.uint32)
     with Crew(n_threads, blas=False) as crew:
         if not in_place:
-            crew.each(copy, grid(n, n // 8))
+            crew.each(copy, row_blocks(n, n // 8))
         crew.each(lambda _: native.transform(result, progress), range(n_threads))
     return result

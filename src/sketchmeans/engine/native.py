@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from sketchmeans._arrays import FloatArray
 from sketchmeans.kernels import (
     Cosine,
-    FloatArray,
     Gaussian,
     Kernel,
     Laplacian,

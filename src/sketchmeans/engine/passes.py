@@ -9,9 +9,10 @@ from typing import NoReturn, Protocol
 
 import numpy as np
 
-from sketchmeans.engine.schedule import Turns, grid, tile_rows, tournament
+from sketchmeans._arrays import FloatArray
+from sketchmeans.blocks import row_blocks
+from sketchmeans.engine.schedule import Turns, tile_rows, tournament
 from sketchmeans.engine.threads import Crew
-from sketchmeans.kernels import FloatArray
 
 Progress = Callable[[int, int], None]
 """Called with the tiles done and the tiles of the pass, from the thread that called the pass."""
@@ -199,7 +200,7 @@ def tournament_pass(
     Kernel entries: n(n + 1)/2 and at most half a tile a row more. Memory: n × (width + 1) numbers
     in float64, and what the tiles need.
     """
-    blocks = grid(n, tiles.side)
+    blocks = row_blocks(n, tiles.side)
     W = np.zeros((n, width + 1))
     squares = np.zeros(len(blocks))
     diagonal = np.empty(n)
@@ -253,7 +254,7 @@ def panel_pass(
     W = np.empty((n, width))
     row_sums, squares, diagonal = np.empty(n), np.empty(n), np.empty(n)
     errors, sizes = np.zeros(n), np.zeros(n)
-    panels = grid(n, panel_rows(n))
+    panels = row_blocks(n, panel_rows(n))
     waiting = iter(panels)
     reading = threading.Lock()
 
@@ -291,7 +292,7 @@ def rectangular_product(
     Kernel entries: n_rows · n. Memory: the result and a tile a thread.
     """
     n, width = right.shape
-    blocks = grid(n, 256)
+    blocks = row_blocks(n, 256)
     out = np.zeros((n_rows, width))
 
     def compute(rows: slice) -> None:
@@ -301,5 +302,5 @@ def rectangular_product(
             T = tile(rows, columns, buffer[: shape[0] * shape[1]].reshape(shape))
             out[rows] += T @ right[columns]
 
-    crew.each(compute, grid(n_rows, 256))
+    crew.each(compute, row_blocks(n_rows, 256))
     return out

@@ -33,12 +33,6 @@ def native_tile_rows(n: int) -> int:
     return 192
 
 
-def grid(n: int, size: int | None = None) -> list[slice]:
-    """Cut n rows into the blocks of the one fixed grid."""
-    size = size or tile_rows(n)
-    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
-
-
 def tournament(n_blocks: int) -> Iterator[list[tuple[int, int]]]:
     """Yield the rounds of a tournament in which every pair of blocks meets once.
 

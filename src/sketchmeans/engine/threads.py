@@ -14,7 +14,7 @@ import joblib
 import numpy as np
 from joblib.parallel import get_active_backend
 
-from sketchmeans.engine.pools import OneThread
+from sketchmeans.blas import OneThread
 
 Task = TypeVar("Task")
 

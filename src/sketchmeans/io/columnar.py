@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from sketchmeans._arrays import FloatArray
 from sketchmeans.engine import count_threads
 from sketchmeans.io.messages import check_messages
 from sketchmeans.io.opening import ARRAY_RATIO, DataError, DataFile, check_expansion
 from sketchmeans.io.source import Source, Trouble, check_names, refuse_text
-from sketchmeans.kernels import FloatArray
 
 BATCH = 1 << 16
 """Rows of a Parquet file that are decoded at a time where its row groups are large."""

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from sketchmeans._arrays import FloatArray
 from sketchmeans.io.opening import DataError, DataFile
 from sketchmeans.io.source import (
     Source,
@@ -25,7 +26,6 @@ from sketchmeans.io.source import (
     refuse_text,
     unnamed,
 )
-from sketchmeans.kernels import FloatArray
 
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "?", "#N/A")
 """Texts that stand for a missing value."""

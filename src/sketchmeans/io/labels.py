@@ -11,11 +11,11 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from sketchmeans.files import real_file, refuse_existing, whole_file
+from sketchmeans._arrays import FloatArray
+from sketchmeans.atomic import real_file, refuse_existing, whole_file
 from sketchmeans.io.columnar import arrow
 from sketchmeans.io.opening import EXTENSIONS, DataError
 from sketchmeans.io.table import TableData
-from sketchmeans.kernels import FloatArray
 
 FORCE = "Say --force to overwrite it, or choose another name."
 WRITTEN = ("csv", "tsv", "parquet", "feather", "arrow", "npy")

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from sketchmeans._arrays import FloatArray
+from sketchmeans.blocks import data_blocks
 from sketchmeans.io.opening import DataError
 from sketchmeans.io.source import counted, quoted
-from sketchmeans.kernels import FloatArray
-from sketchmeans.points import data_blocks
 
 if TYPE_CHECKING:
     from sketchmeans.io.table import TableData

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
-from sketchmeans.memory import human
+from sketchmeans.text import human
 
 EXTENSIONS = {
     ".csv": "csv",

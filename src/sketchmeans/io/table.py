@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from sketchmeans._arrays import FloatArray
+from sketchmeans.blocks import data_blocks
 from sketchmeans.io.arrays import ArchiveSource, ArraySource
 from sketchmeans.io.choosing import check_number, choose_columns, find_column
 from sketchmeans.io.columnar import ArrowSource, ParquetSource
@@ -20,9 +22,7 @@ from sketchmeans.io.libsvm import LibsvmSource
 from sketchmeans.io.missing import completed
 from sketchmeans.io.opening import DataError, DataFile, open_data
 from sketchmeans.io.source import Source, column_option, quoted, unnamed
-from sketchmeans.kernels import FloatArray
-from sketchmeans.memory import human
-from sketchmeans.points import data_blocks
+from sketchmeans.text import human
 
 MOST_DENSE = 4_000_000_000
 """Bytes that sparse rows may take when they are made dense, which standardizing them needs."""

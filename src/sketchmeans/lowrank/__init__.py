@@ -19,9 +19,11 @@ from sketchmeans.lowrank.methods import METHODS, Request, approximate
 from sketchmeans.lowrank.nystrom import nystrom, nystrom_ensemble, nystrom_randomized
 from sketchmeans.lowrank.one_pass import one_pass, recover
 from sketchmeans.lowrank.result import IndefiniteKernelWarning, LowRank
+from sketchmeans.lowrank.streams import ColumnStream
 
 __all__ = [
     "METHODS",
+    "ColumnStream",
     "IndefiniteKernelWarning",
     "LowRank",
     "Request",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
+from sketchmeans._arrays import FloatArray
+from sketchmeans.blocks import orthogonal_columns
 from sketchmeans.engine import Crew
-from sketchmeans.kernels import FloatArray
-from sketchmeans.lowrank.blocks import orthogonal_columns
 from sketchmeans.lowrank.core import CUT, judge, noise_level
 from sketchmeans.lowrank.result import LowRank, warn_indefinite
 from sketchmeans.operators import KernelOperator

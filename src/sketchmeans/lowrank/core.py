@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sketchmeans.kernels import FloatArray
-from sketchmeans.points import row_blocks
+from sketchmeans._arrays import FloatArray
+from sketchmeans.blocks import row_blocks
 
 EPS = float(np.finfo(np.float64).eps)
 CUT = 10.0

@@ -6,13 +6,12 @@ import numpy as np
 from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from sketchmeans._arrays import FloatArray
+from sketchmeans.blocks import row_blocks
 from sketchmeans.engine import Crew, Pass
-from sketchmeans.features import FeatureMapOperator
-from sketchmeans.kernels import FloatArray
 from sketchmeans.lowrank.core import CUT, judge, noise_level
 from sketchmeans.lowrank.result import LowRank, warn_indefinite
-from sketchmeans.operators import KernelOperator
-from sketchmeans.points import row_blocks
+from sketchmeans.operators import FeatureMapOperator, KernelOperator
 
 DENSE_LIMIT = 3000
 """Samples up to which K is formed as a matrix: 72 MB in float64."""

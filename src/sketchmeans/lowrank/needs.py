@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sketchmeans.blocks import BLOCK
 from sketchmeans.engine import tile_rows
-from sketchmeans.features import FeatureMapOperator
 from sketchmeans.lowrank.cholesky import capacity_for
 from sketchmeans.lowrank.exact import forms_matrix
-from sketchmeans.memory import kmeans_bytes
-from sketchmeans.operators import THREAD_BYTES, KernelOperator
-from sketchmeans.points import BLOCK
+from sketchmeans.operators import FeatureMapOperator, KernelOperator
+from sketchmeans.operators.base import THREAD_BYTES
 from sketchmeans.sketches import SKETCHES, HadamardSketch
 
 if TYPE_CHECKING:
@@ -113,3 +113,12 @@ def exact_needs(operator: KernelOperator, ask: Request) -> Needs:
     passing = operator.scratch_bytes(1, ask.n_threads, pack=True)
     lanczos = n * (basis + rank) * 8 + 4 * n * 8 + passing
     return Needs(max(lanczos, 5 * columns) + vectors, kept)
+
+
+def kmeans_bytes(n: int, n_clusters: int, rows: int) -> int:
+    """Return what a start of scikit-learn's K-means takes for ``rows`` bytes of data.
+
+    A copy of them, another for their variance, and distances.
+    """
+    candidates = 2 + int(math.log(n_clusters))  # k-means++ looks at so many samples at once
+    return 2 * rows + n * (64 + 16 * candidates) + 256 * n_clusters * 8

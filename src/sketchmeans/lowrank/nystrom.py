@@ -9,16 +9,13 @@ from scipy import sparse
 from sklearn.cluster import KMeans
 from sklearn.utils.extmath import randomized_svd
 
-from sketchmeans.callables import CallableOperator
-from sketchmeans.checks import relative_weights
+from sketchmeans._arrays import FloatArray
+from sketchmeans.blocks import apply_in_place, orthogonal_columns, relative_weights, row_blocks
 from sketchmeans.engine import Crew, RightHandSide, symmetric_pass
-from sketchmeans.kernels import FloatArray
-from sketchmeans.lowrank.blocks import apply_in_place, orthogonal_columns
 from sketchmeans.lowrank.core import CUT, EPS, Core, noise_level
 from sketchmeans.lowrank.one_pass import Truncation
 from sketchmeans.lowrank.result import LowRank, warn_indefinite
-from sketchmeans.operators import DataOperator, KernelOperator, NewPoints
-from sketchmeans.points import row_blocks
+from sketchmeans.operators import CallableOperator, DataOperator, KernelOperator, NewPoints
 
 Sampling = Literal["uniform", "diagonal", "column-norm", "leverage", "kmeans"]
 SAMPLINGS: tuple[Sampling, ...] = ("uniform", "diagonal", "column-norm", "leverage", "kmeans")

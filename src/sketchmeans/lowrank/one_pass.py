@@ -9,14 +9,13 @@ from typing import Literal
 import numpy as np
 from scipy import linalg
 
+from sketchmeans._arrays import FloatArray
+from sketchmeans.blocks import apply_in_place, gram, multiply_rows, row_blocks
 from sketchmeans.engine import Crew, Pass
 from sketchmeans.engine.passes import Progress
-from sketchmeans.kernels import FloatArray
-from sketchmeans.lowrank.blocks import apply_in_place, gram, multiply_rows
 from sketchmeans.lowrank.core import CUT, EPS, Core, noise_level
 from sketchmeans.lowrank.result import LowRank, warn_indefinite
 from sketchmeans.operators import KernelOperator
-from sketchmeans.points import row_blocks
 from sketchmeans.sketches import Sketch
 
 Truncation = Literal["late", "early"]

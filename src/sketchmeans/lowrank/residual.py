@@ -8,7 +8,8 @@ import numpy as np
 
 from sketchmeans.lowrank.core import judge_residual
 from sketchmeans.lowrank.result import LowRank
-from sketchmeans.operators import KernelOperator, audited_rows
+from sketchmeans.operators import KernelOperator
+from sketchmeans.operators.base import audited_rows
 
 
 def look_at_residual(operator: KernelOperator, low_rank: LowRank, seed: int) -> LowRank:

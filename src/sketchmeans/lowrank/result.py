@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sketchmeans.kernels import FloatArray
+from sketchmeans._arrays import FloatArray
 from sketchmeans.operators import NewPoints
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Self
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.certificate import Certificate
-from sketchmeans.intervals import Interval, intervals, verdict
-from sketchmeans.palette import COLOURS
+from sketchmeans.certificate.intervals import Interval, intervals, verdict
 from sketchmeans.plotting.axes import axes_for, tidy
+from sketchmeans.plotting.palette import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from sketchmeans.palette import COLOURS
 from sketchmeans.plotting.axes import axes_for, tidy
-from sketchmeans.tables import Table
+from sketchmeans.plotting.palette import COLOURS
+from sketchmeans.text import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,7 +99,7 @@ class ComparisonDisplay:
             See ``compare``, which clusters X so many times by each method.
         ax : matplotlib Axes, optional
         """
-        from sketchmeans.comparison import compare
+        from sketchmeans.advice import compare
 
         options = {name: getattr(estimator, name) for name in _OPTIONS}
         if getattr(estimator, "gamma_", None) is not None:

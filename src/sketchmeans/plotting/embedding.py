@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from sketchmeans._arrays import FloatArray
 from sketchmeans.checks import check_count
-from sketchmeans.kernels import FloatArray
-from sketchmeans.palette import COLOURS, LOOKS, MARKS, best_axes, look
+from sketchmeans.estimators.fitted import shown
 from sketchmeans.plotting.axes import axes_for, tidy
-from sketchmeans.showing import shown
+from sketchmeans.plotting.palette import COLOURS, LOOKS, MARKS, best_axes, look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

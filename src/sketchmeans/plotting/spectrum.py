@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from sketchmeans.kernels import FloatArray
-from sketchmeans.palette import COLOURS
+from sketchmeans._arrays import FloatArray
+from sketchmeans.estimators.fitted import shown
 from sketchmeans.plotting.axes import axes_for, tidy
-from sketchmeans.showing import shown
+from sketchmeans.plotting.palette import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,8 +20,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from sketchmeans.atomic import refuse_existing, whole_file
 from sketchmeans.engine import Crew
-from sketchmeans.files import refuse_existing, whole_file
 from sketchmeans.report.content import Preparation, Samples
 from sketchmeans.report.page import page
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sketchmeans.intervals import Interval
-from sketchmeans.kernels import FloatArray
-from sketchmeans.palette import MARKS, look
+from sketchmeans._arrays import FloatArray
+from sketchmeans.certificate.intervals import Interval
+from sketchmeans.plotting.palette import MARKS, look
 from sketchmeans.report.html import Markup, join, scrolling, tag
 
 _STAR = "L".join(

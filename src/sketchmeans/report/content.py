@@ -10,10 +10,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, silhouette_samples
 
-from sketchmeans.kernels import FloatArray
-from sketchmeans.palette import best_axes
-from sketchmeans.points import data_blocks, dense_rows, row_blocks
-from sketchmeans.showing import Shown
+from sketchmeans._arrays import FloatArray
+from sketchmeans.blocks import data_blocks, dense_rows, row_blocks
+from sketchmeans.estimators.fitted import Shown
+from sketchmeans.plotting.palette import best_axes
 
 POINTS = 3000
 """Samples in the picture of the embedding."""

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans.kernels import FloatArray
+from sketchmeans._arrays import FloatArray
+from sketchmeans.estimators.fitted import Shown, shown
 from sketchmeans.report import content
 from sketchmeans.report.html import short
-from sketchmeans.showing import Shown, shown
 
 
 @dataclass(frozen=True)

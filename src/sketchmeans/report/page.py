@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans.intervals import verdict
-from sketchmeans.kernels import FloatArray
-from sketchmeans.palette import COLOURS, MARKS
+from sketchmeans._arrays import FloatArray
+from sketchmeans.certificate.intervals import verdict
+from sketchmeans.plotting.palette import COLOURS, MARKS
 from sketchmeans.report import charts, content
 from sketchmeans.report.findings import Findings
 from sketchmeans.report.html import Markup, data_block, join, short, tag

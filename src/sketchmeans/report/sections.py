@@ -12,21 +12,12 @@ import scipy
 import sklearn
 from scipy import sparse
 
-import sketchmeans
-from sketchmeans.intervals import intervals, verdict
-from sketchmeans.memory import human
+from sketchmeans._version import __version__
+from sketchmeans.certificate.intervals import intervals, verdict
 from sketchmeans.report import charts, content
 from sketchmeans.report.findings import Findings
-from sketchmeans.report.html import (
-    Markup,
-    command_line,
-    join,
-    pairs,
-    scrolling,
-    short,
-    table,
-    tag,
-)
+from sketchmeans.report.html import Markup, command_line, join, pairs, scrolling, short, table, tag
+from sketchmeans.text import human
 
 
 def asked(found: Findings) -> Markup:
@@ -411,7 +402,7 @@ def repeat(found: Findings) -> Markup:
         "threads."
     )  # fmt: skip
     versions = (
-        f"sketchmeans {sketchmeans.__version__}, scikit-learn {sklearn.__version__}, NumPy "
+        f"sketchmeans {__version__}, scikit-learn {sklearn.__version__}, NumPy "
         f"{np.__version__}, SciPy {scipy.__version__}, Python {platform.python_version()}"
     )
     return join(

@@ -26,9 +26,9 @@ import numpy as np
 import scipy
 import sklearn
 
-import sketchmeans
+from sketchmeans._version import __version__
+from sketchmeans.atomic import Folder, refuse_existing
 from sketchmeans.datasets import load_segmentation
-from sketchmeans.files import Folder, refuse_existing
 from sketchmeans.reproduce import drawing
 from sketchmeans.reproduce.claims import judge, measure_claims
 from sketchmeans.reproduce.experiments import (
@@ -154,6 +154,6 @@ class _Tables:
 
 def _versions() -> str:
     return (
-        f"sketchmeans {sketchmeans.__version__}, Python {platform.python_version()}, NumPy "
+        f"sketchmeans {__version__}, Python {platform.python_version()}, NumPy "
         f"{np.__version__}, SciPy {scipy.__version__}, scikit-learn {sklearn.__version__}"
     )

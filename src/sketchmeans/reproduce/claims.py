@@ -8,15 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sketchmeans.embedding import KernelEmbedding
 from sketchmeans.engine import count_threads, fwht, tile_rows
-from sketchmeans.reproduce.experiments import (
-    RINGS,
-    RINGS_WIDTH,
-    SEGMENTATION,
-    Figure3,
-    sketch,
-)
+from sketchmeans.estimators import KernelEmbedding
+from sketchmeans.reproduce.experiments import RINGS, RINGS_WIDTH, SEGMENTATION, Figure3, sketch
 from sketchmeans.reproduce.theorem import POINTS, TheoremCheck, check_theorem
 from sketchmeans.reproduce.trials import Problem, Report, Row, run
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans.files import Folder
+from sketchmeans.atomic import Folder
 from sketchmeans.reproduce.experiments import Figure3, LocalPanel, RingsPicture
 from sketchmeans.reproduce.trials import Row
 

@@ -12,11 +12,11 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize, scale
 
-from sketchmeans.cluster import KernelKMeans
-from sketchmeans.comparison import accuracy
+from sketchmeans._arrays import FloatArray
+from sketchmeans.advice.comparing import accuracy
 from sketchmeans.datasets import load_segmentation, make_rings
 from sketchmeans.engine import Crew
-from sketchmeans.kernels import FloatArray
+from sketchmeans.estimators import KernelKMeans
 from sketchmeans.reproduce.trials import Contender, Problem, Report, Row, run
 
 SQUARED_DOT: dict[str, Any] = {"kernel": "polynomial", "degree": 2, "coef0": 0.0, "gamma": 1.0}

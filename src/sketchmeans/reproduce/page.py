@@ -9,7 +9,7 @@ from sketchmeans.engine import count_threads
 from sketchmeans.reproduce.claims import Claim
 from sketchmeans.reproduce.experiments import Figure3, LocalPanel
 from sketchmeans.reproduce.trials import Row, Summary
-from sketchmeans.tables import Table
+from sketchmeans.text import Table
 
 PAPER_TABLE_1: dict[str, tuple[float | None, float]] = {
     "exact decomposition": (0.40, 0.99),

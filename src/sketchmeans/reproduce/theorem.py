@@ -8,9 +8,9 @@ from itertools import product
 
 import numpy as np
 
-from sketchmeans.kernels import FloatArray
-from sketchmeans.lowrank.one_pass import recover
-from sketchmeans.precomputed import PrecomputedOperator
+from sketchmeans._arrays import FloatArray
+from sketchmeans.lowrank import recover
+from sketchmeans.operators import PrecomputedOperator
 from sketchmeans.sketches import GaussianSketch
 
 POINTS = 7

@@ -11,11 +11,10 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.metrics import normalized_mutual_info_score
 
-from sketchmeans.cluster import KernelKMeans
-from sketchmeans.comparison import accuracy, kernel_of, measure
+from sketchmeans._arrays import FloatArray
+from sketchmeans.advice.comparing import accuracy, kernel_of, measure
 from sketchmeans.engine import Crew
-from sketchmeans.full import FullKernelKMeans
-from sketchmeans.kernels import FloatArray
+from sketchmeans.estimators import FullKernelKMeans, KernelKMeans
 
 Report = Callable[[int, int], None]
 """Called with the trials done and the trials in all."""

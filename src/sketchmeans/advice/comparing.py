@@ -1,0 +1,183 @@
+"""All methods side by side, at equal memory: every one keeps n × width numbers."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from sklearn.base import clone
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+from sklearn.metrics.cluster import contingency_matrix
+from sklearn.utils import check_random_state
+
+from sketchmeans._arrays import FloatArray
+from sketchmeans.certificate.objective import memberships
+from sketchmeans.estimators import KernelKMeans
+from sketchmeans.operators import KernelOperator
+from sketchmeans.text import Table
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "exact": {"method": "exact"},
+    "one-pass": {},
+    "one-pass, early": {"truncation": "early"},
+    "one-pass, 2 passes": {"n_passes": 2},
+    "nystrom": {"method": "nystrom"},
+    "nystrom, early": {"method": "nystrom", "truncation": "early"},
+    "nystrom, diagonal": {"method": "nystrom", "sketch": "diagonal"},
+    "nystrom, column-norm": {"method": "nystrom", "sketch": "column-norm"},
+    "nystrom, leverage": {"method": "nystrom", "sketch": "leverage"},
+    "nystrom, kmeans": {"method": "nystrom", "sketch": "kmeans"},
+    "rpcholesky": {"method": "rpcholesky"},
+    "greedy-cholesky": {"method": "greedy-cholesky"},
+}
+"""What ``compare`` compares: options of ``KernelKMeans`` by the name of a row."""
+
+
+def accuracy(truth: FloatArray, labels: FloatArray) -> float:
+    """Return the share of samples in the right cluster, under the best matching of clusters."""
+    table = contingency_matrix(truth, labels)
+    rows, columns = linear_sum_assignment(-table)
+    return float(table[rows, columns].sum() / len(labels))
+
+
+def kernel_of(model: KernelKMeans, X: Any) -> KernelOperator:
+    """Return the kernel that a fitted model has of its data X, with the gamma that it found."""
+    same = clone(model).set_params(**({} if model.gamma_ is None else {"gamma": model.gamma_}))
+    checked = model._check_data(X, reset=False, given_rows=model.kernel == "precomputed")
+    operator, _ = same._make_operator(checked, None, 0)
+    return operator
+
+
+def measure(
+    operator: KernelOperator, Y: FloatArray, labels: FloatArray, *, n_threads: int = 1
+) -> dict[str, float]:
+    """Return the exact errors of K ≈ YYᵀ and the exact objective of labels, from one pass.
+
+    ‖K − YYᵀ‖_F² = ‖K‖_F² − 2⟨KY, Y⟩ + ‖YᵀY‖_F² needs no matrix of n × n.
+    """
+    n_clusters = int(labels.max()) + 1
+    members = memberships(labels, np.ones(len(labels)), n_clusters)
+    Y = Y.astype(np.float64, copy=False)
+    result = operator.multiply(np.concatenate([members, Y], axis=1), n_threads=n_threads)
+    sizes = members.sum(axis=0)
+    within = np.einsum("ij,ij->j", members, result.W[:, :n_clusters])
+    trace = float(operator.diagonal().sum())
+    cross = float(np.einsum("ij,ij->", result.W[:, n_clusters:], Y))
+    squared = result.sum_of_squares - 2 * cross + float(np.square(Y.T @ Y).sum())
+    return {
+        "kernel error": float(np.sqrt(max(squared, 0.0) / result.sum_of_squares)),
+        "trace error": (trace - float(np.square(Y).sum())) / trace,
+        "objective": trace - float((within[sizes > 0] / sizes[sizes > 0]).sum()),
+    }
+
+
+def compare(
+    X: Any,
+    n_clusters: int,
+    *,
+    y: Any = None,
+    rank: Any = None,
+    width: int | None = None,
+    variants: Sequence[str] | None = None,
+    n_seeds: int = 5,
+    random_state: Any = None,
+    progress: Callable[[str, int, int], None] | None = None,
+    **options: Any,
+) -> Table:
+    """Cluster X by every method at equal memory, and measure all of them exactly.
+
+    Passes over K: one a method and seed to measure it, beside its own.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_samples, n_features)
+        Or the kernel matrix, with ``kernel="precomputed"``.
+    n_clusters : int
+    y : array of shape (n_samples,), optional
+        True labels, for accuracy, ARI and NMI.
+    rank : int, optional
+        Columns of the embedding; n_clusters if left out.
+    width : int, optional
+        Numbers kept a sample, by every method but the exact one; twice ``rank`` if left out.
+    variants : sequence of str, optional
+        Names from ``VARIANTS``; all of them if left out.
+    n_seeds : int
+        Seeds to average over.
+    random_state : int, RandomState or None
+    progress : callable, optional
+        Told the name of a method, how many of its fits are done, and how many there are.
+    **options
+        Passed on to ``KernelKMeans``: kernel, gamma, n_jobs, …
+
+    Returns
+    -------
+    Table
+        A row a method: mean relative kernel error (Frobenius and trace, exact), mean exact
+        objective and its ratio to the least of the table, agreement with ``y``, kernel entries,
+        seconds, and peak memory of one fit as Python's allocator saw it.
+    """
+    names = list(VARIANTS) if variants is None else list(variants)
+    unknown = [name for name in names if name not in VARIANTS]
+    if unknown:
+        raise ValueError(f"variants {unknown} are not known. Known: {'; '.join(VARIANTS)}.")
+    rank = n_clusters if rank is None else rank
+    width = 2 * rank if width is None else width
+    seeds = check_random_state(random_state).randint(2**31 - 1, size=n_seeds)
+    if options.get("kernel") == "precomputed" and variants is None:
+        names.remove("nystrom, kmeans")  # there are no points to put landmarks among
+    rows = []
+    for name in names:
+        chosen = {"rank": rank, "oversampling": max(width - rank, 0), **options, **VARIANTS[name]}
+        if chosen.get("method") == "exact":
+            del chosen["oversampling"]
+        found: list[dict[str, float]] = []
+        for index, seed in enumerate(seeds):
+            if progress is not None:
+                progress(name, index, n_seeds)
+            model = KernelKMeans(n_clusters, random_state=int(seed), **chosen)
+            if index == 0:
+                tracemalloc.start()
+            start = time.perf_counter()
+            model.fit(X)
+            seconds = time.perf_counter() - start
+            if index == 0:
+                peak = tracemalloc.get_traced_memory()[1]
+                tracemalloc.stop()
+                if n_seeds > 1:
+                    seconds = np.nan  # tracing slows a fit; the others are timed
+            if model.gamma_ is not None:
+                options["gamma"] = chosen["gamma"] = model.gamma_  # one kernel for the whole table
+            values = measure(
+                kernel_of(model, X),
+                model.embedding_,
+                model.labels_,
+                n_threads=model._thread_count(),
+            )
+            if y is not None:
+                truth = np.asarray(y)
+                values["accuracy"] = accuracy(truth, model.labels_)
+                values["ARI"] = float(adjusted_rand_score(truth, model.labels_))
+                values["NMI"] = float(normalized_mutual_info_score(truth, model.labels_))
+            values["seconds"] = seconds
+            found.append(values)
+        if progress is not None:
+            progress(name, n_seeds, n_seeds)
+        row: dict[str, Any] = {"method": name, "numbers a sample": model.width_}
+        for key in found[0]:
+            row[key] = float(np.nanmean([values[key] for values in found]))
+        row["kernel entries"] = int(model.stats_["kernel_entries"])
+        row["peak MB"] = peak / 1e6
+        rows.append(row)
+    least = min(row["objective"] for row in rows)
+    for row in rows:
+        above = row["objective"] - least  # of an objective of zero there are no multiples
+        row["above least"] = above / least if least > 0 else (np.inf if above else 0.0)
+    return Table(
+        tuple(rows),
+        caption=f"{n_clusters} clusters, rank {rank}, {width} numbers a sample, mean over "
+        f"{n_seeds} seeds; kernel errors and objectives are exact",
+    )

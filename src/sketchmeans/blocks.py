@@ -1,0 +1,151 @@
+"""Sums and products over fixed blocks of rows: the same bits on any machine with the same BLAS."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from sketchmeans._arrays import FloatArray
+
+
+def apply_in_place(W: FloatArray, T: FloatArray) -> FloatArray:
+    """Overwrite the first columns of W with WT, and return their squared norms."""
+    eigenvalues = np.zeros(T.shape[1])
+    for rows in row_blocks(len(W)):
+        block = W[rows] @ T
+        W[rows, : T.shape[1]] = block
+        eigenvalues += np.vecdot(block.T, block.T)
+    return eigenvalues
+
+
+def multiply_rows(A: FloatArray, T: FloatArray) -> FloatArray:
+    """Return AT in float64, block by block, for a tall A of any dtype."""
+    product = np.empty((len(A), T.shape[1]))
+    for rows in row_blocks(len(A)):
+        product[rows] = A[rows].astype(np.float64, copy=False) @ T
+    return product
+
+
+def gram(A: FloatArray, B: FloatArray) -> FloatArray:
+    """Return AᵀB, summed over fixed blocks of rows in float64."""
+    total = np.zeros((A.shape[1], B.shape[1]))
+    for rows in row_blocks(len(A)):
+        left = A[rows].astype(np.float64, copy=False)
+        total += left.T @ (left if B is A else B[rows].astype(np.float64, copy=False))
+    return total
+
+
+def orthogonal_columns(F: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Rotate F in place to orthogonal columns of falling norm; FFᵀ stays as it is.
+
+    Returns
+    -------
+    eigenvalues : array
+        Of FFᵀ: the squared norms of the columns.
+    rotation : array
+        Z with F_new = F_old Z.
+    """
+    _, rotation = np.linalg.eigh(gram(F, F))
+    rotation = rotation[:, ::-1]
+    return apply_in_place(F, rotation), rotation
+
+
+BLOCK = 4096
+"""Rows handled at a time where a whole array would be too much."""
+
+
+def row_blocks(n: int, size: int = BLOCK) -> list[slice]:
+    """Cut range(n) into consecutive slices of at most ``size`` rows."""
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def data_blocks(X: Any) -> list[slice]:
+    """Cut the rows of X into slices of at most half a million numbers, stored ones if sparse."""
+    n, p = X.shape
+    row = -(-X.nnz // max(n, 1)) if sparse.issparse(X) else p
+    return row_blocks(n, max(1, min(BLOCK, (1 << 19) // max(row, 1))))
+
+
+def csr_rows(X: Any, rows: slice) -> Any:
+    """Return a block of rows of a CSR matrix, without the search that SciPy's slicing makes."""
+    pointers = X.indptr[rows.start : rows.stop + 1]
+    span = slice(pointers[0], pointers[-1])
+    block = sparse.csr_matrix(
+        (X.data[span], X.indices[span], pointers - pointers[0]),
+        shape=(rows.stop - rows.start, X.shape[1]),
+        copy=False,
+    )
+    return block
+
+
+def rows_of(X: Any, rows: slice) -> Any:
+    """Return a block of rows without a copy, dense or sparse as X is."""
+    return csr_rows(X, rows) if sparse.issparse(X) else X[rows]
+
+
+def dense_rows(X: Any, rows: slice) -> FloatArray:
+    """Return a block of rows as a dense array."""
+    return csr_rows(X, rows).toarray() if sparse.issparse(X) else X[rows]
+
+
+def row_norms(block: Any) -> FloatArray:
+    """Return ‖x‖ of the rows of a dense or sparse block of float64, of any size."""
+    with np.errstate(over="ignore"):
+        norms = np.sqrt(sums_of_squares(block))
+    odd = np.flatnonzero(~((norms > 1e-140) & (norms < 1e140)))
+    if len(odd):
+        # Squares of numbers so small or large are lost: a power of two brings them near one.
+        few = block[odd]
+        largest = abs(few).max(axis=1)
+        largest = largest.toarray().ravel() if sparse.issparse(block) else largest
+        exponent = np.frexp(largest)[1]
+        if sparse.issparse(block):
+            few.data = np.ldexp(few.data, np.repeat(-exponent, np.diff(few.indptr)))
+        else:
+            few = np.ldexp(few, -exponent[:, None])
+        with np.errstate(over="ignore"):
+            norms[odd] = np.ldexp(np.sqrt(sums_of_squares(few)), exponent)
+    return norms
+
+
+def sums_of_squares(block: Any) -> FloatArray:
+    """Return ‖x‖² of the rows of a block in float64."""
+    if sparse.issparse(block):
+        return np.asarray(block.multiply(block).sum(axis=1)).ravel()
+    return np.vecdot(block, block)
+
+
+def multiply_columns(columns: FloatArray, matrix: FloatArray) -> FloatArray:
+    """Return columnsᵀ @ matrix, summed in float64 over fixed chunks of rows."""
+    product = np.zeros((columns.shape[1], matrix.shape[1]))
+    for rows in row_blocks(len(matrix), 1024):
+        product += columns[rows].T @ matrix[rows].astype(columns.dtype, copy=False)
+    return product
+
+
+def relative_weights(weights: FloatArray | None) -> FloatArray | None:
+    """Return the weights times the power of two that brings the largest between ½ and 1.
+
+    Means do not change, not in a bit; a clusterer that works in float32 can hold these.
+    """
+    return None if weights is None else np.ldexp(weights, -int(np.frexp(weights.max())[1]))
+
+
+def distinct_rows(X: Any, enough: int) -> int:
+    """Count distinct rows of X, up to ``enough``; looks at no more rows than it must."""
+    seen: set[bytes] = set()
+    for rows in data_blocks(X):
+        block = X[rows]
+        for row in range(block.shape[0]):
+            if sparse.issparse(block):
+                span = slice(block.indptr[row], block.indptr[row + 1])
+                stored = block.data[span] != 0
+                values = block.data[span][stored]
+                seen.add(block.indices[span][stored].tobytes() + values.tobytes())
+            else:
+                seen.add((block[row] + 0.0).tobytes())  # −0.0 and 0.0 are one value
+            if len(seen) >= enough:
+                return enough
+    return len(seen)

@@ -1,0 +1,6 @@
+"""Certificates."""
+
+from sketchmeans.certificate.certifying import certify
+from sketchmeans.certificate.result import Certificate
+
+__all__ = ["Certificate", "certify"]

@@ -1,0 +1,79 @@
+"""TODO."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+USELESS = 2.0
+"""A relative gap above this (200 %) is called no useful bound."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is known of a clustering. A field that is None has its ``reason``."""
+
+    n_clusters: int
+    trace_kernel: float
+    """tr K: the objective of one cluster a sample is 0, and no objective exceeds it."""
+    trace_error: float
+    """tr(K − YYᵀ) for the embedding Y that was clustered."""
+    gap_bound: float | None = None
+    """L(found) − L(best) is at most this, if K-means solved the embedding to optimality."""
+    objective_lower: float | None = None
+    """L(found) is at least this, whatever K-means did."""
+    objective_upper: float | None = None
+    """L(found) is at most this, whatever K-means did."""
+    objective: float | None = None
+    """L(found) exactly, where a pass was made for it."""
+    optimum_lower: float | None = None
+    """No clustering into ``n_clusters`` has a lower objective."""
+    relative_gap: float | None = None
+    """objective_upper / optimum_lower − 1: the labels found are at most this far from the best."""
+    gap_bound_probabilistic: float | None = None
+    """As gap_bound, but wrong with probability ``failure_probability`` at most."""
+    optimum_lower_probabilistic: float | None = None
+    """As optimum_lower, in the same event."""
+    failure_probability: float | None = None
+    assumes_psd: bool = False
+    """Whether positive semidefiniteness of K was assumed and not known."""
+    reason: str | None = None
+
+    @property
+    def _is_sharp(self) -> bool:
+        """Whether rounding leaves the objective the digits that are shown of it."""
+        if self.objective is None or self.objective_upper is None:
+            return False
+        return self.objective_upper - self.objective <= 1e-6 * abs(self.objective)
+
+    def __str__(self) -> str:
+        if self.objective_upper is None:
+            return f"Certificate for {self.n_clusters} clusters: no bound. {self.reason}"
+        lines = [f"Certificate for {self.n_clusters} clusters"]
+        if self.objective is not None and self._is_sharp:
+            lines.append(f"  objective of these labels: {self.objective:.6g}, exactly")
+        else:
+            lines.append(
+                f"  objective of these labels: between {self.objective_lower:.6g} and "
+                f"{self.objective_upper:.6g}"
+            )
+        lines.append(f"  best possible objective:   at least {self.optimum_lower:.6g}")
+        if self.relative_gap is None or self.relative_gap > USELESS:
+            lines.append(f"  no useful bound on the distance to the best. {self.reason}")
+        else:
+            lines.append(
+                f"  so these labels are at most {self.relative_gap:.1%} above the best possible"
+            )
+        if self.gap_bound is not None:
+            lines.append(
+                f"  if K-means solved the embedding to optimality: at most {self.gap_bound:.6g} "
+                f"above ({self.gap_bound / max(self.trace_kernel, 1e-300):.1%} of the trace)"
+            )
+        if self.gap_bound_probabilistic is not None:
+            lines.append(
+                f"  … and at most {self.gap_bound_probabilistic:.6g}, best possible at least "
+                f"{self.optimum_lower_probabilistic:.6g}, except with probability "
+                f"{self.failure_probability:g}"
+            )
+        if self.assumes_psd:
+            lines.append("  This assumes that the kernel is positive semidefinite.")
+        return "\n".join(lines)

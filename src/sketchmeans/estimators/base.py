@@ -1,0 +1,149 @@
+"""What every estimator shares: options of the kernel, checks of data, and the operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sketchmeans._arrays import FloatArray
+from sketchmeans.checks import check_choice
+from sketchmeans.engine import Crew, count_threads
+from sketchmeans.estimators.checks import (
+    check_kernel_options,
+    check_precomputed,
+    describe_text,
+    plain_array,
+    plain_csr,
+)
+from sketchmeans.estimators.memory import parse_bytes
+from sketchmeans.estimators.progress import CallbackSupportMixin
+from sketchmeans.kernels import kernel_class, make_kernel
+from sketchmeans.kernels.bandwidth import resolve_gamma
+from sketchmeans.kernels.precision import given_dtype, tile_dtype
+from sketchmeans.kernels.sizes import check_entries, check_statistic, check_weighted
+from sketchmeans.operators import (
+    CallableOperator,
+    DataOperator,
+    FeatureMapOperator,
+    GivenRows,
+    KernelOperator,
+    PrecomputedOperator,
+)
+from sketchmeans.operators.features import prefers_features
+
+
+class KernelEstimator(CallbackSupportMixin, BaseEstimator):
+    """An estimator with a kernel: from data and options to an operator."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+    @contextmanager
+    def _fitting(self) -> Iterator[None]:
+        """Hold BLAS to one thread for a whole fit, and keep a former fit's data if this one fails.
+
+        Any sum that BLAS splits among threads has bits that depend on their number.
+        """
+        names = ("n_features_in_", "feature_names_in_")
+        before = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        try:
+            with Crew(1):
+                yield
+        except BaseException:
+            for name in names:
+                self.__dict__.pop(name, None)
+            self.__dict__.update(before)
+            raise
+
+    def _check_options(self) -> None:
+        """Refuse bad options before anything is computed."""
+        check_kernel_options(self)
+        check_choice("precision", self.precision, ["auto", "float32", "float64"])
+        if self.n_jobs is not None and (
+            not isinstance(self.n_jobs, Integral) or isinstance(self.n_jobs, bool)
+        ):
+            raise TypeError(f"n_jobs={self.n_jobs!r} must be a whole number or None.")
+        if self.n_jobs == 0:
+            raise ValueError("n_jobs=0 is no number of threads: give 1, 2, …, -1 (all) or None.")
+        parse_bytes(self.memory_limit)
+
+    def _thread_count(self) -> int:
+        """Return the threads for kernel entries: one for a callable, unless n_jobs was set."""
+        if callable(self.kernel) and self.n_jobs is None:
+            return 1
+        return count_threads(self.n_jobs)
+
+    def _check_data(self, X: Any, *, reset: bool, given_rows: bool) -> Any:
+        """Return X as a float array or CSR matrix, without a copy where that can be."""
+        if given_rows:
+            # NOTE: a memory map is not searched for NaN here, which would read it once more; the
+            # pass meets every entry and says where it found one.
+            X = validate_data(
+                self, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False
+            )
+            if X.dtype.kind not in "fiub":
+                raise ValueError(
+                    f"a precomputed kernel must hold real numbers, not dtype {X.dtype}."
+                )
+            return X
+        try:
+            X = validate_data(
+                self,
+                plain_array(X),
+                reset=reset,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                order="C",
+            )
+            if not sparse.issparse(X):
+                return X
+            X = plain_csr(X)
+            if not X.has_canonical_format:
+                X = X.copy()  # scikit-learn would sum duplicates in place, in the caller's matrix
+                X.sum_duplicates()
+            return X
+        except (ValueError, TypeError) as error:
+            if culprit := describe_text(X):
+                raise type(error)(f"{error}. {culprit}") from error
+            raise
+
+    def _make_operator(
+        self, X: Any, weights: FloatArray | None, seed: int
+    ) -> tuple[KernelOperator, float | None]:
+        """Choose the operator and its precision; return it with γ, if the kernel has one."""
+        if self.kernel == "precomputed":
+            largest = float(check_precomputed(X, seed).max())
+            weight = 1.0 if weights is None else float(weights.max())
+            check_weighted(largest, weight, "the precomputed kernel", "rescale it")
+            dtype = given_dtype(X, self.precision, largest=largest, weights=weights)
+            return PrecomputedOperator(X, dtype=dtype, weights=weights), None
+        if callable(self.kernel):
+            dtype = np.float32 if self.precision == "float32" else np.float64
+            params = self.kernel_params
+            return CallableOperator(
+                X, self.kernel, params=params, dtype=dtype, weights=weights
+            ), None
+        cls = kernel_class(self.kernel)
+        statistic = check_statistic(X, cls)
+        gamma = resolve_gamma(self.gamma, cls, X, seed) if "gamma" in cls.options() else None
+        kernel = make_kernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0)
+        check_entries(X, kernel, weights, statistic)
+        if self.precision != "float32" and prefers_features(X.shape[0], X.shape[1], kernel):
+            return FeatureMapOperator(X, kernel, weights=weights), gamma
+        dtype = tile_dtype(X, kernel, self.precision, statistic=statistic, weights=weights)
+        return DataOperator(X, kernel, dtype=dtype, weights=weights), gamma
+
+    def _check_new(self, X: Any) -> Any:
+        check_is_fitted(self)
+        given_rows = isinstance(self._new_points, GivenRows)
+        return self._check_data(X, reset=False, given_rows=given_rows)

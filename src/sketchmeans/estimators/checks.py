@@ -1,0 +1,227 @@
+"""Checks of parameters and data: every message names the value, the limit and the way out."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from sketchmeans._arrays import FloatArray
+from sketchmeans.checks import check_choice, check_count, check_number
+from sketchmeans.kernels import ALIASES, KERNELS, kernel_class
+
+PAIRS = 1000
+"""Entries of a precomputed kernel that are compared with their mirror images before a pass."""
+
+WEIGHTS = (1e-100, 1e100)
+"""Where the sum of the weights must lie."""
+
+LIGHT = 1e-20
+"""Weights below this part of the largest are taken for zero."""
+
+
+def check_kernel_options(estimator: Any) -> None:
+    """Refuse an unknown kernel, bad values of its options, and options that it does not read."""
+    kernel = estimator.kernel
+    if not callable(kernel):
+        check_choice("kernel", kernel, [*KERNELS, *ALIASES, "precomputed"])
+    named = isinstance(kernel, str) and kernel != "precomputed"
+    reads = set(kernel_class(kernel).options()) if named else set()
+    if callable(kernel):
+        reads.add("kernel_params")
+    label = f"kernel={kernel!r}" if isinstance(kernel, str) else "a callable kernel"
+    refuse_unread(estimator, {"gamma", "degree", "coef0", "kernel_params"} - reads, label)
+    if "degree" in reads:
+        check_count("degree", estimator.degree)
+    if "coef0" in reads:
+        check_number("coef0", estimator.coef0)
+    if "gamma" in reads and not isinstance(estimator.gamma, str):
+        check_number("gamma", estimator.gamma, least=0.0)
+    if estimator.kernel_params is not None and not isinstance(estimator.kernel_params, dict):
+        raise TypeError(
+            f"kernel_params={estimator.kernel_params!r} must be a dict of keyword arguments for "
+            "the callable kernel, or None."
+        )
+
+
+def refuse_unread(estimator: Any, names: Iterable[str], reader: str) -> None:
+    """Refuse options that are set although ``reader`` does not read them."""
+    defaults = inspect.signature(type(estimator).__init__).parameters
+    for name in sorted(names):
+        value, default = getattr(estimator, name), defaults[name].default
+        if value is not default and value != default:
+            raise ValueError(
+                f"{name}={value!r} is not read with {reader}. Leave {name} at its default, "
+                f"{default!r}."
+            )
+
+
+def check_rank(rank: Any, n: int, *, truncation: str) -> None:
+    """Refuse a rank that is no number from 1 to n, no fraction in (0, 1), and not "auto"."""
+    if isinstance(rank, str):
+        check_choice("rank", rank, ["auto"])
+    elif isinstance(rank, Integral) and not isinstance(rank, bool):
+        check_count("rank", rank)
+        if int(rank) > n:
+            raise ValueError(
+                f"rank={rank} exceeds n_samples={n}: a kernel matrix of {n} samples has rank at "
+                f'most {n}. Lower rank, or leave rank="auto".'
+            )
+    elif isinstance(rank, Real) and not isinstance(rank, bool):
+        if not 0 < float(rank) < 1:
+            raise ValueError(
+                f"rank={rank} must be a whole number from 1 to n_samples={n}, a fraction of the "
+                'trace strictly between 0 and 1, or "auto".'
+            )
+        if truncation == "early":
+            raise ValueError(
+                f'rank={rank} asks for a fraction of the trace, which needs truncation="late": '
+                "the early form must know the rank before it sees the eigenvalues."
+            )
+    else:
+        raise TypeError(f'rank={rank!r} must be a whole number, a fraction in (0, 1), or "auto".')
+
+
+def check_clusters(n_clusters: int, n: int) -> None:
+    """Refuse more clusters than samples."""
+    if n_clusters > n:
+        raise ValueError(
+            f"n_clusters={n_clusters} exceeds n_samples={n}: every cluster needs at least one "
+            "sample. Lower n_clusters."
+        )
+
+
+def plain_array(X: Any) -> Any:
+    """Return an array whose numbers lie in memory as compiled code reads them; X itself mostly.
+
+    Arrays made from a buffer may begin at any byte, and files may hold the other order of bytes.
+    """
+    if not isinstance(X, np.ndarray) or X.dtype.kind not in "fiub":
+        return X
+    if X.flags.aligned and X.dtype.isnative:
+        return X
+    return np.require(X, X.dtype.newbyteorder("="), "A")
+
+
+def plain_csr(X: Any) -> Any:
+    """Return a CSR matrix whose three arrays are such arrays, and contiguous; X itself mostly."""
+    parts = X.data, X.indices, X.indptr
+    plain = tuple(np.ascontiguousarray(plain_array(part)) for part in parts)
+    if all(new is old for new, old in zip(plain, parts, strict=True)):
+        return X
+    return type(X)(plain, shape=X.shape)
+
+
+def check_precomputed(K: Any, seed: int) -> FloatArray:
+    """Return the diagonal of a precomputed kernel, which is square, symmetric and K_ii ≥ 0.
+
+    Symmetry is tested on a seeded sample of pairs: no pass over K.
+    """
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(
+            f"a precomputed kernel must be square, not {K.shape[0]} × {K.shape[1]}: pass the "
+            "kernel of all samples with all samples, or choose a kernel to compute one from data."
+        )
+    if K.dtype.kind not in "fiub":
+        raise ValueError(f"a precomputed kernel must hold real numbers, not {K.dtype}.")
+    n = K.shape[0]
+    diagonal = np.asarray(K.diagonal(), dtype=np.float64)
+    if not np.isfinite(diagonal).all():
+        worst = int(np.isfinite(diagonal).argmin())
+        value = "NaN" if np.isnan(diagonal[worst]) else f"{diagonal[worst]:g}"
+        raise ValueError(
+            f"K[{worst}, {worst}] is {value} on the diagonal: a precomputed kernel must be finite. "
+            "Leave that sample out, or compute its kernel again."
+        )
+    if (diagonal < 0).any():
+        worst = int(np.argmin(diagonal))
+        raise ValueError(
+            f"K[{worst}, {worst}] = {diagonal[worst]:g} is negative: a kernel matrix has a "
+            "non-negative diagonal. Was a distance matrix passed, or a matrix that was centred "
+            "twice?"
+        )
+    random = np.random.default_rng(seed)
+    rows, columns = random.integers(0, n, (2, PAIRS))
+    here, there = _entries(K, rows, columns), _entries(K, columns, rows)
+    tolerance = 1e-3 if K.dtype.itemsize <= 4 and K.dtype.kind == "f" else 1e-6
+    with np.errstate(invalid="ignore", over="ignore"):
+        scale = np.sqrt(diagonal[rows]) * np.sqrt(diagonal[columns]) + np.abs(here) + np.abs(there)
+        off = ~(np.abs(here - there) <= tolerance * scale)
+    off &= np.isfinite(here) & np.isfinite(there)  # the pass finds those and says where
+    if off.any():
+        i, j = int(rows[off][0]), int(columns[off][0])
+        raise ValueError(
+            f"a precomputed kernel must be symmetric, but K[{i}, {j}] = {here[off][0]:g} and "
+            f"K[{j}, {i}] = {there[off][0]:g}. Symmetrise it, (K + K.T) / 2, if that is what you "
+            "mean."
+        )
+    return diagonal
+
+
+def _entries(K: Any, rows: FloatArray, columns: FloatArray) -> FloatArray:
+    """Return K[rows, columns] as a float64 vector."""
+    return np.asarray(K[rows, columns], dtype=np.float64).ravel()
+
+
+def describe_text(X: Any) -> str | None:
+    """Say which column of X holds something that is no number, and what to do; None if none."""
+    names = getattr(X, "columns", None)
+    if names is None and getattr(getattr(X, "dtype", None), "kind", "O") not in "OUST":
+        return None  # an array of numbers has other troubles
+    try:
+        table = np.asarray(X, dtype=object)
+    except ValueError:
+        return None
+    if table.ndim != 2:
+        return None
+    for column in range(table.shape[1]):
+        for row, value in enumerate(table[:, column]):
+            try:
+                float(value)
+            except (TypeError, ValueError):
+                name = column if names is None else repr(names[column])
+                return (
+                    f"Column {name} holds {value!r} in row {row}: kernels need numbers. Leave "
+                    "such columns out, or encode them first."
+                )
+    return None
+
+
+def check_weights(sample_weight: Any, n: int) -> FloatArray | None:
+    """Return the weights in float64, or None; refuse negative ones and all zeros.
+
+    Weights below LIGHT of the largest become zero: float64 would not notice them beside it.
+    """
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, Real):
+        sample_weight = np.full(n, sample_weight)
+    weights = np.require(sample_weight, np.float64, ["C", "A"])
+    if weights.shape != (n,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}, where ({n},) is needed: one weight a sample."
+        )
+    if not np.isfinite(weights).all():
+        raise ValueError("sample_weight contains NaN or infinity: weights must be finite.")
+    if (weights < 0).any():
+        worst = int(np.argmin(weights))
+        raise ValueError(
+            f"sample_weight[{worst}] = {weights[worst]:g} is negative: weights must not be. "
+            "Use 0 to leave a sample out."
+        )
+    if not weights.any():
+        raise ValueError("sample_weight is zero for all samples: at least one must be positive.")
+    with np.errstate(over="ignore"):
+        total = float(weights.sum())
+    largest = float(weights.max())
+    if not WEIGHTS[0] <= total <= WEIGHTS[1]:
+        raise ValueError(
+            f"sample_weight sums to {total:g}, outside {WEIGHTS[0]:g} to {WEIGHTS[1]:g}: sums "
+            "of squares would leave float64. Divide all weights by the largest, "
+            f"{largest:g}: labels do not depend on their scale."
+        )
+    light = (weights > 0) & (weights < LIGHT * largest)
+    return np.where(light, 0.0, weights) if light.any() else weights

@@ -1,0 +1,329 @@
+"""KernelKMeans: kernel K-means on the embedding, refined by exact iterations if asked."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClusterMixin
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+
+from sketchmeans._arrays import FloatArray
+from sketchmeans.blocks import distinct_rows, relative_weights, row_blocks
+from sketchmeans.certificate import certify
+from sketchmeans.certificate.objective import memberships
+from sketchmeans.checks import check_count, check_number
+from sketchmeans.engine import Crew
+from sketchmeans.estimators.checks import check_clusters, check_weights
+from sketchmeans.estimators.lloyd import Refined, refine
+from sketchmeans.estimators.progress import FitProgress, Tick, with_callbacks
+from sketchmeans.estimators.sketched import Embedded, SketchedEstimator, work_of
+from sketchmeans.lowrank import ColumnStream
+from sketchmeans.operators.cross import refuse_infinite
+
+
+class KernelKMeans(ClusterMixin, SketchedEstimator):
+    """Kernel K-means for data whose kernel matrix nobody can store.
+
+    One pass over the tiles of K gives an embedding of n × rank numbers; K-means on its rows gives
+    the clusters. Memory: n × width numbers, a few tiles, and K-means.
+
+    Parameters
+    ----------
+    n_clusters : int
+        Clusters to find.
+    rank : int, float or "auto"
+        Columns of the embedding: a number, the fraction of the trace of K to hold (0 to 1), or
+        "auto", n_clusters + 10.
+    n_refine : int
+        Exact Lloyd iterations in feature space after K-means, each one pass over K.
+    n_init : int
+        Starts of K-means; the best is kept.
+    max_iter, tol
+        Of K-means, as in scikit-learn.
+    kernel, gamma, degree, coef0, kernel_params, method, oversampling, sketch, truncation, \
+n_passes, precision, memory_limit, n_jobs, random_state, verbose
+        See ``KernelEmbedding``.
+
+    Attributes
+    ----------
+    labels_ : array of shape (n_samples,)
+        The cluster of each sample.
+    embedding_ : array of shape (n_samples, rank_)
+        Y, with K ≈ YYᵀ.
+    cluster_centers_ : array of shape (n_clusters, rank_)
+        Centroids in the embedding.
+    inertia_ : float
+        The objective: weighted sum of squared distances to the nearest centroid, in the
+        embedding; after refinement in feature space, exactly.
+    n_iter_ : int
+        Iterations of the best start of K-means.
+    certificate_ : Certificate
+        How far the labels can be from the best possible; ``print`` it.
+    eigenvalues_, rank_, width_, gamma_, stats_, n_features_in_
+        See ``KernelEmbedding``.
+
+    Examples
+    --------
+    >>> from sketchmeans import KernelKMeans
+    >>> from sketchmeans.datasets import make_rings
+    >>> X, y = make_rings(1000, random_state=0)
+    >>> model = KernelKMeans(2, kernel="polynomial", degree=2, coef0=0, rank=2, random_state=0)
+    >>> labels = model.fit_predict(X)
+    >>> bool(max((labels == y).mean(), (labels != y).mean()) > 0.97)
+    True
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = "median",
+        degree: int = 3,
+        coef0: float = 1.0,
+        kernel_params: dict[str, Any] | None = None,
+        method: str = "one-pass",
+        rank: Any = "auto",
+        oversampling: Any = "auto",
+        sketch: str = "auto",
+        truncation: str = "late",
+        n_passes: int = 1,
+        n_refine: int = 0,
+        n_init: int = 10,
+        max_iter: int = 300,
+        tol: float = 1e-4,
+        precision: str = "auto",
+        memory_limit: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.method = method
+        self.rank = rank
+        self.oversampling = oversampling
+        self.sketch = sketch
+        self.truncation = truncation
+        self.n_passes = n_passes
+        self.n_refine = n_refine
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.precision = precision
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        check_count("n_clusters", self.n_clusters)
+        check_count("n_init", self.n_init)
+        check_count("max_iter", self.max_iter)
+        check_count("n_refine", self.n_refine, 0)
+        check_number("tol", self.tol, least=0.0)
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Cluster the rows of X.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features), or ColumnStream
+            For ``kernel="precomputed"`` the kernel matrix, which may be a memory map.
+        y : ignored
+        sample_weight : array of shape (n_samples,), optional
+            Weights of the samples in the objective.
+        """
+        with self._fitting(), FitProgress(self, 6) as progress:
+            if isinstance(X, ColumnStream) and self.n_refine:
+                raise ValueError(
+                    f"n_refine={self.n_refine} needs more passes over the kernel, and a "
+                    "ColumnStream is seen once. Set n_refine=0."
+                )
+            embedded = self._embed(
+                X,
+                sample_weight,
+                progress,
+                n_clusters=self.n_clusters,
+                n_init=self.n_init,
+                n_refine=self.n_refine,
+            )
+            check_clusters(self.n_clusters, len(embedded.embedding))
+            with progress.stage("K-means"):
+                found = self._cluster(embedded)
+            refined, at_most = None, np.inf
+            if self.n_refine:
+                assert embedded.operator is not None
+                work = work_of(embedded.operator, self.n_refine)
+                with progress.stage("refine", work) as tick:
+                    refined = self._refine(embedded, found.labels_, tick)
+                embedded.cost.add(refined)
+                rounding, checked = embedded.operator.rounding()
+                embedded.cost.audit_entries += checked
+                at_most = refined.inertia + rounding * refined.reach
+            with progress.stage("certify"):
+                certificate = certify(
+                    embedded.operator,
+                    found.labels_ if refined is None else refined.labels,
+                    embedded.low_rank,
+                    n_clusters=self.n_clusters,
+                    objective_at_most=at_most,
+                    embedding_dtype=embedded.embedding.dtype,
+                )
+        self._publish(embedded, progress.seconds)
+        self.certificate_ = certificate
+        self.n_iter_ = found.n_iter_
+        self.cluster_centers_ = found.cluster_centers_
+        if refined is None:
+            self.labels_ = found.labels_
+            self.inertia_ = self._inertia(self.embedding_, embedded.weights)
+        else:
+            self.labels_ = refined.labels
+            self.inertia_ = refined.inertia
+            self._move_centers(embedded.weights)
+        self._centroids = None if refined is None else refined.centroids
+        self._samples = None
+        if refined is not None and embedded.operator is not None:
+            # Exact distances need all samples, also where the embedding needs only landmarks.
+            self._samples = embedded.operator.for_new_points()
+        self._warn_of_duplicates(embedded)
+        return self
+
+    def _cluster(self, embedded: Embedded) -> KMeans:
+        """Run the starts of K-means side by side, each on one thread, and return the best."""
+        seeds = embedded.random_state.randint(2**31 - 1, size=self.n_init)
+        weights = relative_weights(embedded.weights)
+        found: dict[int, KMeans] = {}
+
+        def start(index: int) -> None:
+            model = KMeans(
+                self.n_clusters,
+                n_init=1,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                random_state=seeds[index],
+            )
+            found[index] = model.fit(embedded.embedding, sample_weight=weights)
+
+        # NOTE: scikit-learn's K-means sums in the order of its threads, so that its last bits
+        # depend on them. The crew gives one thread to a start, and runs starts side by side.
+        with Crew(embedded.plan.n_starts) as crew:
+            crew.each(start, range(self.n_init))
+        return found[min(found, key=lambda index: (found[index].inertia_, index))]
+
+    def _inertia(self, Y: FloatArray, weights: FloatArray | None) -> float:
+        """Return the weighted sum of squared distances to the centroids, in float64."""
+        total = 0.0
+        for rows in row_blocks(len(Y)):
+            centers = self.cluster_centers_[self.labels_[rows]].astype(np.float64)
+            squares = np.square(Y[rows] - centers).sum(axis=1)
+            with Crew(1):
+                total += float(squares.sum() if weights is None else squares @ weights[rows])
+        return total
+
+    def _refine(self, embedded: Embedded, labels: FloatArray, tick: Tick) -> Refined:
+        """Run exact Lloyd iterations in feature space from the labels of the sketch."""
+        assert embedded.operator is not None
+        return refine(
+            embedded.operator,
+            labels,
+            self.n_clusters,
+            n_iter=self.n_refine,
+            weights=embedded.weights,
+            n_threads=embedded.plan.n_threads,
+            pack=embedded.plan.pack,
+            progress=tick,
+        )
+
+    def _move_centers(self, weights: FloatArray | None) -> None:
+        """Put the centers to the means of the refined clusters; one that is empty stays."""
+        heavy = np.ones(len(self.labels_)) if weights is None else weights
+        sizes = np.bincount(self.labels_, heavy, self.n_clusters)
+        sums = np.zeros(self.cluster_centers_.shape)
+        for rows in row_blocks(len(heavy)):
+            member = memberships(self.labels_[rows], heavy[rows], self.n_clusters)
+            with Crew(1):
+                sums += member.T @ self.embedding_[rows].astype(np.float64)
+        full = sizes > 0
+        self.cluster_centers_[full] = sums[full] / sizes[full, None]
+
+    def _warn_of_duplicates(self, embedded: Embedded) -> None:
+        """Warn as scikit-learn's K-means does where there are too few distinct points.
+
+        Rounding can tell equal points apart in the embedding, so that K-means sees nothing wrong;
+        where it does, it has warned already.
+        """
+        X = embedded.operator.data if embedded.operator is not None else None
+        if X is None or len(np.unique(self.labels_)) < self.n_clusters:
+            return
+        distinct = distinct_rows(X, self.n_clusters)
+        if distinct < self.n_clusters:
+            warnings.warn(
+                f"Number of distinct clusters ({distinct}) found smaller than n_clusters "
+                f"({self.n_clusters}). Possibly due to duplicate points in X.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:
+        """Fit, and return ``embedding_``."""
+        return self.fit(X, sample_weight=sample_weight).embedding_
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:
+        """Fit, and return ``labels_``."""
+        return self.fit(X, sample_weight=sample_weight).labels_
+
+    def _assign(self, X: Any, *, measure: bool) -> tuple[FloatArray, FloatArray]:
+        """Return the nearest cluster of each point and, if measured, its squared distance."""
+        X = self._check_new(X)
+        n_threads = self._thread_count()
+        if self._centroids is not None and self._samples is not None:
+            diagonal = self._samples.diagonal_of(X) if measure else np.zeros(X.shape[0])
+            return self._centroids.assign(self._samples.against(X), diagonal, n_threads)
+        cross = self._new_points.against(X)
+        Y = cross.multiply(self._dual, n_threads=n_threads)
+        centers = self.cluster_centers_.astype(np.float64)
+        labels = np.empty(len(Y), np.int32)
+        squares = np.empty(len(Y))
+        for rows in row_blocks(len(Y)):
+            with np.errstate(over="ignore", invalid="ignore"):
+                distances = np.square(centers).sum(axis=1) - 2 * Y[rows] @ centers.T
+                labels[rows] = distances.argmin(axis=1)
+                squares[rows] = np.square(Y[rows] - centers[labels[rows]]).sum(axis=1)
+            refuse_infinite(distances, rows.start)
+        return labels, squares
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return the nearest cluster of each point.
+
+        Kernel entries: n a point, for the n training samples. After refinement the distances are
+        exact ones in feature space, to the centroids from which ``labels_`` were assigned.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_points, n_features)
+            For a precomputed kernel or a stream: the kernel of the points with the training
+            samples.
+
+        Returns
+        -------
+        array of shape (n_points,)
+        """
+        with Crew(1):
+            return self._assign(X, measure=False)[0]
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return minus the objective of X: of the training data, −inertia_."""
+        with Crew(1):
+            labels, squares = self._assign(X, measure=True)
+            weights = check_weights(sample_weight, len(labels))
+            return -float(squares.sum() if weights is None else squares @ weights)

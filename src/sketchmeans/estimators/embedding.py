@@ -1,0 +1,142 @@
+"""KernelEmbedding: the preprocessing alone, for any clusterer or model after it."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from sketchmeans._arrays import FloatArray
+from sketchmeans.estimators.progress import FitProgress, with_callbacks
+from sketchmeans.estimators.sketched import SketchedEstimator
+
+
+class KernelEmbedding(SketchedEstimator):
+    """Rows Y with K ≈ YYᵀ, from one pass over a kernel matrix K that is never stored.
+
+    Euclidean distances between rows of ``embedding_`` are distances in the kernel's feature
+    space, so any clusterer or linear model can work on them.
+
+    Passes over K: ``n_passes``. Memory: n × width numbers and a few tiles.
+
+    Parameters
+    ----------
+    rank : int, float or "auto"
+        Columns of the embedding: a number, the fraction of the trace of K to hold (0 to 1), or
+        "auto", 18: what ``KernelKMeans`` takes for its default of 8 clusters.
+    kernel : str or callable
+        "linear", "polynomial" ("poly"), "rbf", "laplacian", "cosine", "sigmoid", "precomputed",
+        or a function of two blocks of rows, taken as symmetric and called from one thread unless
+        ``n_jobs`` is set.
+    gamma : float or str
+        Of rbf, laplacian, polynomial and sigmoid. "median": 1 / median of the kernel's own
+        distance on a seeded subsample; "4*median": four times that; "scale": as in scikit-learn.
+    degree : int
+        Of polynomial.
+    coef0 : float
+        Of polynomial and sigmoid.
+    kernel_params : dict, optional
+        Keyword arguments of a callable kernel.
+    method : {"one-pass"}
+        How K is approximated.
+    oversampling : int or "auto"
+        Columns of the sketch beyond ``rank``; "auto" is ``rank``.
+    sketch : {"auto", "hadamard", "gaussian", "rademacher", "sparse"}
+        The distribution of Ω; "auto" is "hadamard".
+    truncation : {"late", "early"}
+        When to cut to ``rank``: "late" is more accurate, "early" is the paper's algorithm as
+        printed.
+    n_passes : int
+        A second pass is nearly the exact eigendecomposition.
+    precision : {"auto", "float32", "float64"}
+        Of the tiles; "auto" follows the data, and takes float64 for float32 data where rounding
+        would show. Finite feature maps work in float64, unless "float32" asks for tiles.
+    memory_limit : int, str or None
+        Bytes, or "2GB", that ``fit`` may allocate beyond X; refused before the start if too low.
+    n_jobs : int or None
+        Threads; None is what ``joblib.parallel_config`` says, or all cores, and one inside a
+        joblib or Dask worker. Never changes results.
+    random_state : int, RandomState or None
+        Fixes the result, bit for bit.
+    verbose : int
+        Show progress on standard error.
+
+    Attributes
+    ----------
+    embedding_ : array of shape (n_samples, rank_)
+        Y.
+    eigenvalues_ : array of shape (rank_,)
+        Of YYᵀ, falling: approximate leading eigenvalues of K.
+    rank_, width_ : int
+        Columns of the embedding and of the sketch.
+    gamma_ : float or None
+        The γ that was used.
+    stats_ : dict
+        Passes, kernel entries, seconds by stage, bytes, engine, precision, threads.
+    n_features_in_ : int
+        Features seen in ``fit``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sketchmeans import KernelEmbedding
+    >>> X = load_iris().data
+    >>> KernelEmbedding(rank=5, random_state=0).fit_transform(X).shape
+    (150, 5)
+    """
+
+    def __init__(
+        self,
+        rank: Any = "auto",
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = "median",
+        degree: int = 3,
+        coef0: float = 1.0,
+        kernel_params: dict[str, Any] | None = None,
+        method: str = "one-pass",
+        oversampling: Any = "auto",
+        sketch: str = "auto",
+        truncation: str = "late",
+        n_passes: int = 1,
+        precision: str = "auto",
+        memory_limit: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.rank = rank
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.method = method
+        self.oversampling = oversampling
+        self.sketch = sketch
+        self.truncation = truncation
+        self.n_passes = n_passes
+        self.precision = precision
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Compute the embedding of X.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features), or ColumnStream
+            For ``kernel="precomputed"`` the kernel matrix, which may be a memory map.
+        y : ignored
+        sample_weight : array of shape (n_samples,), optional
+            The embedding favours samples of large weight.
+        """
+        with self._fitting(), FitProgress(self, 4) as progress:
+            embedded = self._embed(X, sample_weight, progress, n_clusters=None)
+        self._publish(embedded, progress.seconds)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:
+        """Fit, and return ``embedding_``."""
+        return self.fit(X, sample_weight=sample_weight).embedding_

@@ -1,0 +1,171 @@
+"""Lloyd's iterations in feature space: full kernel K-means without the matrix.
+
+With the indicators of the clusters in place of Ω, one pass gives KCᵀ and with it every exact
+distance ‖Φ(xᵢ) − μⱼ‖² of the paper's eq. (4), in n × K memory.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+
+import numpy as np
+
+from sketchmeans._arrays import FloatArray
+from sketchmeans.blocks import row_blocks
+from sketchmeans.certificate.objective import memberships
+from sketchmeans.engine.passes import Progress
+from sketchmeans.operators import KernelOperator
+from sketchmeans.operators.cross import CrossKernel
+
+
+@dataclass(frozen=True)
+class FeatureCentroids:
+    """Means of clusters in feature space, known by their members.
+
+    Parameters
+    ----------
+    labels : array of shape (n_samples,)
+        The cluster of each training sample.
+    weights : array of shape (n_samples,) or None
+        Weights of the samples.
+    sizes : array of shape (n_clusters,)
+        Summed weights; an empty cluster is never the nearest.
+    squared_norms : array of shape (n_clusters,)
+        ‖μⱼ‖².
+    """
+
+    labels: FloatArray
+    weights: FloatArray | None
+    sizes: FloatArray
+    squared_norms: FloatArray
+
+    def distances(self, sums: FloatArray, diagonal: FloatArray) -> FloatArray:
+        """Return ‖Φ(x) − μⱼ‖² from Σ_l w_l κ(x, x_l) over the members of each cluster, eq. (4)."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            distances = diagonal[:, None] - 2 * sums / self.sizes + self.squared_norms
+        distances[:, self.sizes == 0] = np.inf
+        return distances
+
+    def assign(
+        self, cross: CrossKernel, diagonal: FloatArray, n_threads: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the nearest centroid of each new point, and its squared distance."""
+        members = memberships(self.labels, self.weights, len(self.sizes))
+        return self.nearest(cross.multiply(members, n_threads=n_threads), diagonal)
+
+    def nearest(self, sums: FloatArray, diagonal: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the nearest centroid of each point and its squared distance, block by block."""
+        labels, squares = np.empty(len(sums), np.int32), np.empty(len(sums))
+        for rows in row_blocks(len(sums)):
+            distances = self.distances(sums[rows], diagonal[rows])
+            labels[rows] = distances.argmin(axis=1)
+            own = distances[np.arange(len(distances)), labels[rows]]
+            squares[rows] = np.maximum(own, 0.0)
+        return labels, squares
+
+
+@dataclass(frozen=True)
+class Refined:
+    """What exact iterations leave behind."""
+
+    labels: FloatArray
+    centroids: FeatureCentroids
+    """Those from which ``labels`` were assigned."""
+    inertia: float
+    """Weighted sum of squared distances to them: at least the objective of ``labels``."""
+    reach: float
+    """Σ dᵢ(‖Φ(xᵢ)‖ + r)², r the mean length of the members of its centroid: entries known to
+    ε·√(K_ii K_jj) give ``inertia`` to ε times this."""
+    objectives: tuple[float, ...]
+    """The exact objective of the labels before each iteration; never rises if K ≽ 0."""
+    passes: int
+    entries: int
+
+
+def refine(
+    operator: KernelOperator,
+    labels: FloatArray,
+    n_clusters: int,
+    *,
+    n_iter: int,
+    weights: FloatArray | None = None,
+    n_threads: int = 1,
+    pack: bool = True,
+    repair: bool = False,
+    progress: Progress | None = None,
+) -> Refined:
+    """Run exact Lloyd iterations in feature space, starting from ``labels``.
+
+    Passes over K: one an iteration, fewer if the labels stop changing. Kernel entries: those of the
+    passes. Memory: n × (K + 1) numbers in float64 for the sums, a byte or a weight for each
+    membership, and what a pass takes.
+
+    Parameters
+    ----------
+    operator : KernelOperator
+        K; its own weights are put aside.
+    labels : array of shape (n,)
+        Where to start.
+    n_clusters : int
+    n_iter : int
+        At most so many iterations; at least one.
+    weights : array of shape (n,), optional
+        Of the samples.
+    repair : bool
+        Give a cluster that lost all members the sample farthest from its centroid.
+    n_threads, pack, progress
+        See ``KernelOperator.multiply``.
+    """
+    unweighted = copy.copy(operator)
+    unweighted.root_weights = None
+    diagonal: FloatArray | None = None
+    heavy = np.ones(len(labels)) if weights is None else weights
+    objectives: list[float] = []
+    entries = 0
+    for index in range(n_iter):
+
+        def report(done: int, total: int, index: int = index) -> None:
+            if progress is not None:
+                progress(index * total + done, n_iter * total)
+
+        members = memberships(labels, weights, n_clusters)
+        result = unweighted.multiply(members, n_threads=n_threads, progress=report, pack=pack)
+        entries += result.entries
+        if diagonal is None:
+            diagonal = unweighted.diagonal() if operator.cheap_diagonal else result.diagonal
+        sizes = np.bincount(labels, heavy, n_clusters)
+        own = result.W[np.arange(len(labels)), labels]
+        within = np.bincount(labels, heavy * own, n_clusters)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            squared_norms = np.where(sizes > 0, within / sizes**2, 0.0)
+        objectives.append(float(diagonal @ heavy - sizes @ squared_norms))
+        centroids = FeatureCentroids(labels, weights, sizes, squared_norms)
+        new, nearest = centroids.nearest(result.W, diagonal)
+        del result, members  # before the next pass allocates its own
+        inertia = float(nearest @ heavy)
+        if repair:
+            fill_empty(new, nearest * heavy, n_clusters)
+        unchanged = np.array_equal(new, labels)
+        before, labels = labels, new
+        if unchanged:
+            break
+    assert diagonal is not None
+    lengths = np.sqrt(np.maximum(diagonal, 0.0))
+    sums = np.bincount(before, heavy * lengths, n_clusters)
+    means = np.divide(sums, sizes, out=np.zeros_like(sums), where=sizes > 0)
+    reach = float(heavy @ np.square(lengths + means[labels]))
+    return Refined(labels, centroids, inertia, reach, tuple(objectives), index + 1, entries)
+
+
+def fill_empty(labels: FloatArray, distances: FloatArray, n_clusters: int) -> None:
+    """Move, in place, the farthest samples of clusters with others into clusters with none."""
+    sizes = np.bincount(labels, minlength=n_clusters)
+    order = iter(np.argsort(-distances, kind="stable"))
+    for cluster in np.flatnonzero(sizes == 0):
+        for sample in order:
+            if sizes[labels[sample]] > 1:
+                sizes[labels[sample]] -= 1
+                labels[sample] = cluster
+                sizes[cluster] = 1
+                break

@@ -1,0 +1,99 @@
+"""The width parameter γ of a kernel, from the data."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.spatial.distance import pdist
+
+from sketchmeans._arrays import FloatArray
+from sketchmeans.blocks import data_blocks
+from sketchmeans.checks import check_number
+from sketchmeans.kernels.definitions import Kernel, Statistic
+from sketchmeans.kernels.points import Points
+
+SUBSAMPLE = 1000
+"""Rows for the median: its relative standard deviation is then 0.5 to 2 %."""
+
+
+def resolve_gamma(gamma: Any, kernel: type[Kernel], X: Any, seed: int) -> float:
+    """Turn ``gamma`` into a number: one already, "median", a multiple "4*median", or "scale"."""
+    if not isinstance(gamma, str):
+        check_number("gamma", gamma, least=0.0)
+        return float(gamma)
+    if gamma == "scale":
+        variance = _variance(X)
+        return _finite(gamma, 1.0, X.shape[1] * variance) if variance > 0 else 1.0
+    match = re.fullmatch(r"(?:([0-9.eE+-]+)\s*\*\s*)?median", gamma.strip())
+    try:
+        factor = float(match[1] or 1.0) if match else -1.0
+    except ValueError:
+        factor = -1.0
+    if not 0 < factor < float("inf"):
+        raise ValueError(
+            f'gamma={gamma!r} is not understood: give a number, "median", a multiple such as '
+            '"4*median", or "scale".'
+        )
+    return _finite(gamma, factor, median_scale(kernel, X, seed))
+
+
+def _finite(gamma: str, factor: float, size: float) -> float:
+    """Return factor / size; refuse sizes so small that this is no number."""
+    value = factor / size
+    if not value < float("inf"):
+        raise ValueError(
+            f"gamma={gamma!r} is {factor:g} over {size:g}, the size of these data to the kernel, "
+            "and float64 cannot hold that. Rescale X, or give gamma as a number."
+        )
+    return value
+
+
+def median_scale(kernel: type[Kernel], X: Any, seed: int) -> float:
+    """Return the median of the kernel's own distance on a seeded subsample.
+
+    Squared Euclidean for rbf, L1 for laplacian, over pairs; ‖x‖² for kernels of the dot product.
+    Where more than half of the values are zero, the mean of the others; where all are, 1.
+    """
+    n = X.shape[0]
+    random = np.random.default_rng(seed)
+    rows = SUBSAMPLE if sparse.issparse(X) else min(SUBSAMPLE, max(200, (1 << 20) // X.shape[1]))
+    chosen = np.sort(random.choice(n, min(n, rows), replace=False))
+    sample = X[chosen].astype(np.float64)
+    if kernel.statistic is Statistic.DOT:
+        squares = sample.multiply(sample) if sparse.issparse(sample) else sample * sample
+        values = np.asarray(squares.sum(axis=1)).ravel()
+    else:
+        values = _pair_distances(sample, kernel.statistic)
+    median = float(np.median(values)) if len(values) else 0.0
+    if median > 0:
+        return median
+    positive = values[values > 0]
+    return float(positive.mean()) if len(positive) else 1.0
+
+
+def _pair_distances(sample: Any, statistic: Statistic) -> FloatArray:
+    if not sparse.issparse(sample):
+        metric = "cityblock" if statistic is Statistic.MANHATTAN else "sqeuclidean"
+        return pdist(sample, metric)
+    n = sample.shape[0]
+    points = Points(sample, statistic, unit_rows=False, dtype=np.float64)
+    distances = points.block(slice(0, n), points, slice(0, n))
+    if statistic is Statistic.SQUARED_DISTANCE:
+        # Duplicates are at distance zero; from dot products they come out as rounding.
+        norms = points.squared_norms()
+        distances[distances < 1e-14 * (norms[:, None] + norms)] = 0
+    return distances[np.triu_indices(n, 1)]
+
+
+def _variance(X: Any) -> float:
+    """Return the variance of all numbers of X, in blocks: X.var() would copy X."""
+    if sparse.issparse(X):
+        size = X.shape[0] * X.shape[1]
+        squares = float(np.square(X.data, dtype=np.float64).sum())
+        return squares / size - (float(X.data.sum(dtype=np.float64)) / size) ** 2
+    mean = X.mean(dtype=np.float64)
+    total = sum(float(np.square(X[rows] - mean, dtype=np.float64).sum()) for rows in data_blocks(X))
+    return total / X.size

@@ -1,0 +1,329 @@
+"""The file of a stored model: a JSON header and raw arrays, each with a checksum.
+
+::
+
+    offset  0   8 bytes    magic
+            8   uint32     version of the format
+           12   uint32     bytes of the header, h
+           16   16 bytes   BLAKE2b of bytes 0 to 15 and of the header
+           32   h bytes    header: JSON in UTF-8
+                           arrays, each at the next multiple of 64, zeros between
+
+Numbers are little-endian. ``header["arrays"]`` lists name, dtype, shape, order, offset (from the
+first array), bytes and checksum of each. The layout has no freedom: arrays follow one another in
+the order of the table and the file ends with the last one, so nothing can overlap, lie outside or
+hide between. A file is data and no more: no name in it is imported, and nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import stat
+import struct
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
+from hashlib import blake2b
+from typing import Any, BinaryIO, NoReturn
+
+import numpy as np
+
+from sketchmeans._arrays import FloatArray
+
+MAGIC = b"\x89SKM\r\n\x1a\n"
+"""As PNG's: bytes that a transfer as text would change."""
+VERSION = 2
+"""The newest format that is read. What a file holds says which one it has: see ``save``."""
+DTYPES = ("<f4", "<f8", "<i4", "<i8", "|u1")
+MOST_HEADER = 1 << 20
+"""Bytes of a header; that of a fitted model takes about 4,000."""
+MOST_BRACKETS = 512
+"""Lists and objects in a header, nested or not; that of a fitted model has about 50."""
+MOST_ARRAYS = 64
+ALIGNMENT = 64
+CHUNK = 1 << 20
+"""Bytes that are hashed, written or read at a time."""
+
+_PREAMBLE = struct.Struct("<8sII16s")
+_DAMAGED = "The file is damaged: copy it again, or save the model again."
+
+
+class ModelFileError(ValueError):
+    """A file is no model, is damaged, or holds what no fitted model holds."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where an array is in the file, and what it is."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    order: str
+    """"C" or "F": products of matrices have the same bits for the same order only."""
+    offset: int
+    """From the first array."""
+    bytes: int
+    checksum: str
+
+
+def write(
+    file: BinaryIO,
+    header: dict[str, Any],
+    arrays: dict[str, FloatArray],
+    *,
+    version: int = VERSION,
+) -> None:
+    """Write a header and arrays to an empty file; no array is copied whole.
+
+    Parameters
+    ----------
+    file : binary file
+        Open for writing, at its start.
+    header : dict
+        What JSON can hold; "arrays" is added.
+    arrays : dict of arrays
+        Of one or two dimensions.
+    version : int
+        Of the format; a sketchmeans that knows only lower ones says that a newer one is needed.
+    """
+    entries = place(arrays)
+    preamble, text = _encode(header, entries, version)
+    start = _aligned(_PREAMBLE.size + len(text))
+    file.write(bytes(start))
+    finished = []
+    for entry, array in zip(entries, arrays.values(), strict=True):
+        file.write(bytes(start + entry.offset - file.tell()))
+        digest = _digest()
+        for chunk in _chunks(array, entry):
+            digest.update(chunk)
+            file.write(chunk)
+        finished.append(Entry(**{**asdict(entry), "checksum": digest.hexdigest()}))
+    preamble, text = _encode(
+        header, finished, version
+    )  # as long as before: checksums have one length
+    file.seek(0)
+    file.write(preamble)
+    file.write(text)
+
+
+def check_regular(path: str | os.PathLike[str]) -> None:
+    """Refuse what is no ordinary file, before it is opened: a pipe would wait for ever."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise ModelFileError("it is no ordinary file. Give the path of a file that save wrote.")
+
+
+def read_header(file: BinaryIO) -> tuple[dict[str, Any], list[Entry]]:
+    """Read and check everything before the arrays; allocates no more than the header takes.
+
+    Returns
+    -------
+    header : dict
+        Without "arrays".
+    entries : list of Entry
+        The table of arrays: it fits the real size of the file, to the byte.
+    """
+    size = os.fstat(file.fileno()).st_size
+    begin = _read(file, min(size, _PREAMBLE.size))
+    if begin[: len(MAGIC)] != MAGIC:
+        shown = (
+            f"it is no sketchmeans model: it begins with {begin[:8]!r}" if begin else "it is empty"
+        )
+        raise ModelFileError(f"{shown}, and a model that save wrote begins with {MAGIC!r}.")
+    if len(begin) < _PREAMBLE.size:
+        raise ModelFileError(f"it ends after {len(begin)} bytes. {_DAMAGED}")
+    _, version, length, checksum = _PREAMBLE.unpack(begin)
+    if version > VERSION:
+        raise ModelFileError(
+            f"it has format {version}, and this version of sketchmeans reads formats up to "
+            f"{VERSION}. Install a newer sketchmeans."
+        )
+    if version < 1:
+        raise ModelFileError(f"format {version} does not exist. {_DAMAGED}")
+    if length > MOST_HEADER or _PREAMBLE.size + length > size:
+        raise ModelFileError(
+            f"its header declares {length:,} bytes, where at most {MOST_HEADER:,} are allowed and "
+            f"the file has {size:,}. {_DAMAGED}"
+        )
+    text = _read(file, length)
+    if _digest(begin[:16], text).digest() != checksum:
+        raise ModelFileError(f"the checksum of its header is wrong. {_DAMAGED}")
+    header = parse(text)
+    start = _aligned(_PREAMBLE.size + length)
+    entries = _read_table(header.pop("arrays", None), size, start)
+    _skip_zeros(file, start)
+    return header, entries
+
+
+def read_arrays(file: BinaryIO, entries: list[Entry]) -> dict[str, FloatArray]:
+    """Read the arrays of a table that ``read_header`` gave, from where it left the file.
+
+    Memory: the arrays themselves. Each is read in place and hashed on the way.
+    """
+    start = file.tell()
+    arrays = {}
+    for entry in entries:
+        _skip_zeros(file, start + entry.offset)
+        shape = entry.shape if entry.order == "C" else entry.shape[::-1]
+        array = np.empty(shape, entry.dtype)
+        digest = _digest()
+        whole = array.reshape(-1).data.cast("B") if array.size else memoryview(b"")
+        for first in range(0, len(whole), CHUNK):
+            part = whole[first : first + CHUNK]
+            _fill(file, part)
+            digest.update(part)
+        if digest.hexdigest() != entry.checksum:
+            raise ModelFileError(f"the checksum of its array {entry.name} is wrong. {_DAMAGED}")
+        arrays[entry.name] = array if entry.order == "C" else array.T
+    return arrays
+
+
+def parse(text: bytes) -> dict[str, Any]:
+    """Parse a header: an object without NaN, infinity, repeated names or deep nesting."""
+    brackets = text.count(b"[") + text.count(b"{")
+    if brackets > MOST_BRACKETS:
+        raise ModelFileError(
+            f"its header has {brackets:,} lists and objects, where at most {MOST_BRACKETS} are "
+            f"allowed. {_DAMAGED}"
+        )
+    try:
+        header = json.loads(
+            text.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_unique
+        )
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"its header is no JSON that save writes: {error}.") from error
+    if not isinstance(header, dict):
+        raise ModelFileError(f"its header is a {type(header).__name__} and no object.")
+    return header
+
+
+def place(arrays: dict[str, FloatArray]) -> list[Entry]:
+    """Return the table that ``write`` will write, with checksums still open."""
+    entries, offset = [], 0
+    for name, array in arrays.items():
+        dtype = array.dtype.newbyteorder("<").str
+        by_columns = array.ndim == 2 and abs(array.strides[0]) < abs(array.strides[1])
+        order = "F" if by_columns and array.shape[0] > 1 else "C"
+        entries.append(Entry(name, dtype, array.shape, order, offset, array.nbytes, "0" * 32))
+        offset = _aligned(offset + array.nbytes)
+    return entries
+
+
+def _encode(header: dict[str, Any], entries: list[Entry], version: int) -> tuple[bytes, bytes]:
+    """Return the bytes before the header, and the header."""
+    table = [asdict(entry) for entry in entries]
+    text = json.dumps({**header, "arrays": table}, allow_nan=False).encode()
+    begin = struct.pack("<8sII", MAGIC, version, len(text))
+    return begin + _digest(begin, text).digest(), text
+
+
+def _chunks(array: FloatArray, entry: Entry) -> Iterator[memoryview]:
+    """Yield the bytes of an array, about CHUNK at a time, in the order of its entry."""
+    rows = array if entry.order == "C" else array.T
+    step = max(1, CHUNK * len(rows) // max(entry.bytes, 1))
+    for first in range(0, len(rows) if entry.bytes else 0, step):
+        block = np.ascontiguousarray(rows[first : first + step], dtype=entry.dtype)
+        yield block.reshape(-1).data.cast("B")
+
+
+def _read_table(table: Any, size: int, start: int) -> list[Entry]:
+    """Check the table of arrays against itself and the real size of the file."""
+    if not isinstance(table, list) or len(table) > MOST_ARRAYS:
+        raise ModelFileError(f"its table of arrays is no list of at most {MOST_ARRAYS}.")
+    entries, end = [], 0
+    for row in table:
+        entry = _read_row(row)
+        if entry.offset != _aligned(end):
+            raise ModelFileError(
+                f"its array {entry.name} lies at {entry.offset:,}, where {_aligned(end):,} comes "
+                "next: arrays overlap, or leave a gap."
+            )
+        end = entry.offset + entry.bytes
+        if start + end > size:
+            raise ModelFileError(
+                f"its array {entry.name} of shape {entry.shape} ends at byte {start + end:,}, and "
+                f"the file has {size:,}. {_DAMAGED}"
+            )
+        entries.append(entry)
+    if len({entry.name for entry in entries}) < len(entries):
+        raise ModelFileError("its table names an array twice.")
+    if start + end != size:
+        raise ModelFileError(
+            f"it has {size:,} bytes, where its table of arrays ends at {start + end:,}. {_DAMAGED}"
+        )
+    return entries
+
+
+def _read_row(row: Any) -> Entry:
+    names = {field.name for field in fields(Entry)}
+    if not isinstance(row, dict) or set(row) != names:
+        raise ModelFileError(f"a row of its table of arrays has other entries than {names}.")
+    name, dtype, shape = row["name"], row["dtype"], row["shape"]
+    if not isinstance(name, str) or not 0 < len(name) <= 64 or not name.isidentifier():
+        raise ModelFileError(f"{name!r:.80} is no name of an array.")
+    if dtype not in DTYPES:
+        raise ModelFileError(f"its array {name} has dtype {dtype!r:.80}, not one of {DTYPES}.")
+    if not isinstance(shape, list) or not 1 <= len(shape) <= 2 or not all(map(_is_size, shape)):
+        raise ModelFileError(f"its array {name} has shape {shape!r:.80}, not one or two sizes.")
+    if row["order"] not in ("C", "F"):
+        raise ModelFileError(f"its array {name} has order {row['order']!r:.80}, not C or F.")
+    if not _is_size(row["offset"]) or not _is_size(row["bytes"]):
+        raise ModelFileError(f"the offset or the bytes of its array {name} are no sizes.")
+    needed = math.prod(shape) * np.dtype(dtype).itemsize
+    if row["bytes"] != needed:
+        raise ModelFileError(
+            f"its array {name} of shape {tuple(shape)} and dtype {dtype} needs {needed:,} bytes, "
+            f"and its table says {row['bytes']:,}."
+        )
+    if not isinstance(row["checksum"], str):
+        raise ModelFileError(f"the checksum of its array {name} is no text.")
+    return Entry(**{**row, "shape": tuple(shape)})
+
+
+def _is_size(value: Any) -> bool:
+    """Whether a value is a whole number that a file can hold so many bytes of."""
+    return type(value) is int and 0 <= value < 1 << 62
+
+
+def _skip_zeros(file: BinaryIO, position: int) -> None:
+    """Read up to ``position``; what lies before it is zeros, and no checksum covers it."""
+    if any(_read(file, position - file.tell())):
+        raise ModelFileError(f"the bytes between its arrays are not zero. {_DAMAGED}")
+
+
+def _read(file: BinaryIO, count: int) -> bytes:
+    buffer = bytearray(count)
+    _fill(file, memoryview(buffer))
+    return bytes(buffer)
+
+
+def _fill(file: BinaryIO, view: memoryview) -> None:
+    """Read as many bytes as the view takes."""
+    while view:
+        count = file.readinto(view)  # type: ignore[attr-defined]
+        if not count:
+            raise ModelFileError(f"it became shorter while it was read. {_DAMAGED}")
+        view = view[count:]
+
+
+def _aligned(position: int) -> int:
+    return -(-position // ALIGNMENT) * ALIGNMENT
+
+
+def _digest(*parts: bytes) -> Any:
+    digest = blake2b(digest_size=16)
+    for part in parts:
+        digest.update(part)
+    return digest
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name is given twice")
+    return found

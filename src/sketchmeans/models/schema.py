@@ -1,0 +1,253 @@
+"""What the file of a model holds: a closed list for each estimator, and the checks of a header.
+
+``check`` sees the header and the table of arrays, before any array is read. What passes is a model
+that ``fit`` could have left behind, but for the numbers in the arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields
+from typing import Any
+
+from sketchmeans.certificate import Certificate
+from sketchmeans.checks import check_count, check_number
+from sketchmeans.estimators import FullKernelKMeans, KernelEmbedding, KernelKMeans
+from sketchmeans.models import points as stored_points
+from sketchmeans.models.container import Entry, ModelFileError
+from sketchmeans.models.points import FLOATS, Spec
+
+Model = KernelKMeans | FullKernelKMeans | KernelEmbedding
+Check = Callable[[str, Any], None]
+
+OUTPUTS = (None, "default", "pandas", "polars")
+"""What ``set_output`` may have asked of ``transform``."""
+LONGEST_TEXT = 1000
+"""Characters of any text in a header: ``info`` prints them."""
+MOST_JOBS = 1024
+"""``predict`` starts as many threads: a file does not decide to start a million."""
+
+
+def _non_negative(name: str, value: Any) -> None:
+    check_number(name, value, least=0.0)
+
+
+def _number_or_none(name: str, value: Any) -> None:
+    if value is not None:
+        check_number(name, value, least=0.0)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a fitted estimator of a class keeps in a file, under the names of its attributes."""
+
+    cls: type[Model]
+    numbers: dict[str, Check]
+    """Each with its check."""
+    arrays: dict[str, Spec]
+
+
+_EMBEDDING_NUMBERS: dict[str, Check] = {
+    "rank_": check_count,
+    "width_": check_count,
+    "gamma_": _number_or_none,
+}
+_EMBEDDING_ARRAYS: dict[str, Spec] = {
+    "embedding_": (("n", "r"), FLOATS),
+    "eigenvalues_": (("r",), ("<f8",)),
+    "_sketch_eigenvalues": (("columns",), ("<f8",)),
+    "_dual": (("m", "r"), ("<f8",)),
+}
+_CLUSTER_NUMBERS: dict[str, Check] = {"inertia_": _non_negative, "n_iter_": check_count}
+_LABELS: dict[str, Spec] = {"labels_": (("n",), ("<i4",))}
+_CENTERS: dict[str, Spec] = {"cluster_centers_": (("K", "r"), FLOATS)}
+_CENTROIDS: dict[str, Spec] = {
+    "centroids_labels": (("n",), ("<i4",)),
+    "centroids_sizes": (("K",), ("<f8",)),
+    "centroids_squared_norms": (("K",), ("<f8",)),
+}
+_WEIGHTS: dict[str, Spec] = {"centroids_weights": (("n",), ("<f8",))}
+_NAMES: dict[str, Spec] = {
+    "feature_names_text": (("text",), ("|u1",)),
+    "feature_names_ends": (("p",), ("<i8",)),
+}
+_STANDARD: dict[str, Spec] = {
+    "standard_center_": (("p",), ("<f8",)),
+    "standard_scale_": (("p",), ("<f8",)),
+}
+"""How the columns were standardized before the fit; the command line does that."""
+_FILLS: dict[str, Spec] = {"fill_values_": (("p",), ("<f8",))}
+"""What was filled in for missing values before that."""
+
+ESTIMATORS = {
+    "KernelEmbedding": Kept(KernelEmbedding, _EMBEDDING_NUMBERS, _EMBEDDING_ARRAYS),
+    "KernelKMeans": Kept(
+        KernelKMeans,
+        _EMBEDDING_NUMBERS | _CLUSTER_NUMBERS,
+        _EMBEDDING_ARRAYS | _LABELS | _CENTERS,
+    ),
+    "FullKernelKMeans": Kept(
+        FullKernelKMeans,
+        {"gamma_": _number_or_none, **_CLUSTER_NUMBERS},
+        _LABELS | {"objectives_": (("iterations",), ("<f8",))},
+    ),
+}
+"""The estimators that a file may name: a closed list, nothing is imported by name."""
+
+
+def check(header: dict[str, Any], entries: list[Entry]) -> None:
+    """Check all of a header, and the shapes of the arrays with each other."""
+    expected = {"estimator", "written_by", "parameters", "numbers", "n_features_in_", "stats_"}
+    expected |= {"certificate_", "output", "new_points", "samples", "weighted", "named"}
+    expected |= {"standardized"}
+    if set(header) - {"imputed"} != expected:  # files of format 1 lack that
+        odd = sorted(set(header) - {"imputed"} ^ expected)
+        raise ModelFileError(f"its header lacks or has too much: {', '.join(odd)}.")
+    name = header["estimator"]
+    if not isinstance(name, str) or name not in ESTIMATORS:
+        raise ModelFileError(f"{name!r:.80} is not one of {', '.join(ESTIMATORS)}.")
+    kept = ESTIMATORS[name]
+    if not _is_short_text(header["written_by"]):
+        raise ModelFileError(f"written_by={header['written_by']!r:.80} is no short text.")
+    _check_parameters(header["parameters"], kept.cls)
+    numbers = header["numbers"]
+    if not isinstance(numbers, dict) or set(numbers) != set(kept.numbers):
+        raise ModelFileError(f"its numbers are not {', '.join(kept.numbers)}.")
+    for attribute, check_number_of in kept.numbers.items():
+        check_number_of(attribute, numbers[attribute])
+    check_count("n_features_in_", header["n_features_in_"])
+    _check_stats(header["stats_"])
+    certificate_of(header["certificate_"], needed="labels_" in kept.arrays)
+    if not isinstance(header["output"], str | None) or header["output"] not in OUTPUTS:
+        raise ModelFileError(f"output={header['output']!r:.80} is not one of {OUTPUTS}.")
+    for flag in ("weighted", "named", "standardized", "imputed"):
+        if not isinstance(header.get(flag, False), bool):
+            raise ModelFileError(f"{flag}={header[flag]!r:.80} is neither true nor false.")
+    _check_shapes(header, kept, entries)
+
+
+def _check_parameters(parameters: Any, cls: type[Model]) -> None:
+    """Refuse parameters that are not those of the class, or that ``fit`` would refuse."""
+    if not isinstance(parameters, dict) or not set(parameters) <= set(cls._get_param_names()):
+        raise ModelFileError(f"its parameters are not those of {cls.__name__}.")
+    for name, value in parameters.items():
+        _check_scalar(name, value)
+    if not isinstance(parameters.get("random_state"), int | None):
+        raise ModelFileError("its random_state is neither a whole number nor null.")
+    cls(**parameters)._check_options()
+    if abs(parameters.get("n_jobs") or 0) > MOST_JOBS:
+        raise ModelFileError(
+            f"n_jobs={parameters['n_jobs']} is more than the {MOST_JOBS} threads that a file may "
+            "ask for. Set n_jobs=-1 before saving to use all cores."
+        )
+
+
+def _check_stats(stats: Any) -> None:
+    """Refuse statistics that are not names with numbers or texts, one level of objects deep."""
+    if not isinstance(stats, dict):
+        raise ModelFileError("its stats_ are no object.")
+    for name, value in stats.items():
+        if not _is_short_text(name):
+            raise ModelFileError(f"its stats_ have the name {name!r:.80}, which is no short text.")
+        for inner, number in value.items() if isinstance(value, dict) else [(name, value)]:
+            _check_scalar(inner, number)
+
+
+def _is_short_text(value: Any) -> bool:
+    """Whether a value is text that fits on a terminal and does nothing to it."""
+    return isinstance(value, str) and len(value) <= LONGEST_TEXT and value.isprintable()
+
+
+def _check_scalar(name: str, value: Any) -> None:
+    """Refuse what is not null, true, false, a finite number or a short text, under a short name."""
+    if not _is_short_text(name):
+        raise ModelFileError(f"{name!r:.80} is no name of a value.")
+    if _is_short_text(value):
+        return
+    if not isinstance(value, int | float | None):
+        raise ModelFileError(f"{name:.80}={value!r:.80} is neither a number nor a short text.")
+    if isinstance(value, float):
+        check_number(name, value)
+
+
+def certificate_of(described: Any, *, needed: bool) -> Certificate | None:
+    """Build a certificate from its fields, in which what stands together is there together."""
+    if described is None and not needed:
+        return None
+    known = fields(Certificate)
+    needs = {field.name for field in known if field.default is MISSING}
+    if (
+        not isinstance(described, dict)
+        or not needed
+        or not needs <= set(described) <= {field.name for field in known}
+    ):
+        raise ModelFileError("its certificate_ has not the fields of a certificate.")
+    for name, value in described.items():
+        _check_scalar(name, value)
+        kind = {"n_clusters": int, "assumes_psd": bool, "reason": str}.get(name, float)
+        wide = isinstance(value, int | float) if kind is float else isinstance(value, kind)
+        if not wide and not (value is None and name not in needs):
+            raise ModelFileError(f"{name}={value!r:.80} of its certificate_ is no {kind.__name__}.")
+    certificate = Certificate(**described)
+    for first, others in (
+        ("objective_upper", ("objective_lower", "optimum_lower")),
+        ("gap_bound_probabilistic", ("optimum_lower_probabilistic", "failure_probability")),
+    ):
+        together = [getattr(certificate, name) for name in others]
+        if getattr(certificate, first) is not None and None in together:
+            raise ModelFileError(f"its certificate_ has {first} without {' and '.join(others)}.")
+    return certificate
+
+
+def _specs(header: dict[str, Any], kept: Kept) -> dict[str, Spec]:
+    """Return the arrays that a file with this header holds, all of them."""
+    samples = header["samples"]
+    if samples is not None and kept.cls is not KernelKMeans:
+        raise ModelFileError(f"a {kept.cls.__name__} keeps no samples beside its new points.")
+    specs = kept.arrays | stored_points.specs_of(header["new_points"], "new_points", "m")
+    if samples is not None and samples != "new_points":
+        specs |= stored_points.specs_of(samples, "samples", "n")
+        if (samples["kind"] == "rows") != (header["new_points"]["kind"] == "rows"):
+            raise ModelFileError("its samples are data and its new points are not, or vice versa.")
+        if samples.get("chosen"):
+            raise ModelFileError("its exact distances need all samples, and some are chosen.")
+    if kept.cls is FullKernelKMeans or samples is not None:
+        specs |= _CENTROIDS | (_WEIGHTS if header["weighted"] else {})
+    elif header["weighted"]:
+        raise ModelFileError("it has weights, and no exact centroids to use them.")
+    specs |= _STANDARD if header["standardized"] else {}
+    specs |= _FILLS if header.get("imputed") else {}
+    return specs | (_NAMES if header["named"] else {})
+
+
+def _check_shapes(header: dict[str, Any], kept: Kept, entries: list[Entry]) -> None:
+    """Refuse arrays that are not those of the header, or do not fit each other."""
+    specs = _specs(header, kept)
+    if (names := {entry.name for entry in entries}) != set(specs):
+        odd = ", ".join(sorted(names ^ set(specs)))
+        raise ModelFileError(f"its table lacks arrays or has too many: {odd[:200]}.")
+    found = {"p": (header["n_features_in_"], "n_features_in_")}
+    if "rank_" in header["numbers"]:
+        found["r"] = (header["numbers"]["rank_"], "rank_")
+    for entry in entries:
+        sizes, dtypes = specs[entry.name]
+        if len(sizes) != len(entry.shape) or entry.dtype not in dtypes:
+            raise ModelFileError(
+                f"its array {entry.name} has {len(entry.shape)} dimensions of {entry.dtype}, "
+                f"where {len(sizes)} of {' or '.join(dtypes)} are needed."
+            )
+        for size, length in zip(sizes, entry.shape, strict=True):
+            symbol, more = size.removesuffix("+1"), size.endswith("+1")
+            count, place = found.setdefault(symbol, (length - more, entry.name))
+            if count != length - more or (count < 1 and symbol in "nmprK"):
+                raise ModelFileError(
+                    f"its array {entry.name} has shape {entry.shape}, where {count + more:,} "
+                    f"would agree with {place}; no size may be 0."
+                )
+    given = header["new_points"]["kind"] == "rows"
+    every = given and not header["new_points"]["chosen"]
+    exact = kept.cls is FullKernelKMeans or header["samples"] == "new_points"
+    n = found["n"][0]
+    # The rows of a given kernel have one column a sample; exact distances are to all samples.
+    if (given and found["p"][0] != n) or ((every or exact) and found.get("m", (n,))[0] != n):
+        raise ModelFileError(f"its kernel is not one of all its {n:,} samples.")

@@ -1,0 +1,17 @@
+"""Operators."""
+
+from sketchmeans.operators.base import KernelOperator, NewPoints
+from sketchmeans.operators.callables import CallableOperator
+from sketchmeans.operators.data import DataOperator
+from sketchmeans.operators.features import FeatureMapOperator
+from sketchmeans.operators.precomputed import GivenRows, PrecomputedOperator
+
+__all__ = [
+    "CallableOperator",
+    "DataOperator",
+    "FeatureMapOperator",
+    "GivenRows",
+    "KernelOperator",
+    "NewPoints",
+    "PrecomputedOperator",
+]

@@ -1,0 +1,79 @@
+"""The kernel between new points and the samples, never the whole of it unless asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sketchmeans._arrays import FloatArray
+from sketchmeans.blocks import row_blocks
+from sketchmeans.engine import Crew, rectangular_product
+from sketchmeans.engine.passes import Tile
+
+
+class CrossKernel:
+    """The kernel between new points and the samples, m × n, lazy.
+
+    Parameters
+    ----------
+    tile : callable
+        ``tile(rows, columns, out)`` computes a block; ``out`` is scratch space.
+    shape : tuple of int
+        New points and samples.
+    dtype : dtype
+        Of the tiles.
+    product : callable, optional
+        ``product(right, crew)`` returns k(x, X) @ right where that is not made from ``tile``.
+    """
+
+    def __init__(
+        self,
+        tile: Tile,
+        shape: tuple[int, int],
+        dtype: Any,
+        product: Callable[[FloatArray, Crew], FloatArray] | None = None,
+    ) -> None:
+        self.tile, self.shape, self.dtype, self._product = tile, shape, dtype, product
+
+    @property
+    def entries(self) -> int:
+        """The kernel entries that ``multiply`` takes."""
+        return self.shape[0] * self.shape[1]
+
+    def multiply(self, right: FloatArray, *, n_threads: int = 1) -> FloatArray:
+        """Return k(x, X) @ right for every new point x: n kernel entries a point."""
+        right = right.astype(self.dtype, copy=False)
+        with Crew(n_threads) as crew:
+            if self._product is not None:
+                product = self._product(right, crew)
+            else:
+                product = rectangular_product(self.tile, self.shape[0], right, crew=crew)
+        refuse_infinite(product)
+        return product
+
+    def dense(self, *, n_threads: int = 1) -> FloatArray:
+        """Return the whole of it as an m × n array in float64, for few samples."""
+        m, n = self.shape
+        whole = np.empty((m, n))
+
+        def compute(rows: slice) -> None:
+            out = np.empty((rows.stop - rows.start, n), self.dtype)
+            whole[rows] = self.tile(rows, slice(0, n), out)
+
+        with Crew(n_threads) as crew:
+            crew.each(compute, row_blocks(m, max(64, min(4096, (1 << 19) // n))))
+        refuse_infinite(whole)
+        return whole
+
+
+def refuse_infinite(product: FloatArray, first: int = 0) -> None:
+    """Raise an error that names a point whose kernel is not finite; row 0 is point ``first``."""
+    if not np.isfinite(product).all():
+        bad = first + int(np.argmin(np.isfinite(product).all(axis=1)))
+        raise ValueError(
+            f"the kernel of point {bad} with the training samples is not finite. Likely causes: a "
+            "point far outside the training data under a polynomial kernel, or NaN or inf from a "
+            "callable or precomputed kernel."
+        )

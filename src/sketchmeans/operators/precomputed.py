@@ -1,0 +1,173 @@
+"""Kernel matrices that exist, as an array, a memory map or rows that the caller has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from sketchmeans._arrays import FloatArray
+from sketchmeans.blocks import multiply_columns, rows_of
+from sketchmeans.engine import Crew, Pass, panel_pass
+from sketchmeans.engine.passes import Progress, panel_rows
+from sketchmeans.operators.base import THREAD_BYTES, KernelOperator, audited_rows, width_of
+from sketchmeans.operators.cross import CrossKernel
+from sketchmeans.sketches import Sketch
+
+
+class PrecomputedOperator(KernelOperator):
+    """A kernel matrix that exists: an array, a memory map or a sparse matrix.
+
+    A pass reads it once, whole rows at a time and in order.
+
+    Parameters
+    ----------
+    K : array, memmap or CSR matrix of shape (n_samples, n_samples)
+    dtype : dtype
+        Of the arithmetic.
+    weights : array of shape (n_samples,), optional
+        Positive.
+    """
+
+    def __init__(
+        self, K: Any, *, dtype: Any = np.float64, weights: FloatArray | None = None
+    ) -> None:
+        super().__init__(K.shape[0], dtype, weights)
+        # A matrix in Fortran order is read by columns: K is symmetric, and so they are contiguous.
+        by_columns = isinstance(K, np.ndarray) and K.flags.f_contiguous
+        self.K = K.T if by_columns else K
+        self._known_diagonal: FloatArray | None = None
+
+    def _tile(self, rows: slice, columns: slice, out: FloatArray) -> FloatArray:
+        block = rows_of(self.K, rows)[:, columns]
+        block = block.toarray() if sparse.issparse(block) else np.asarray(block)
+        return block.astype(self.dtype)  # a copy: it is written to
+
+    def _diagonal(self) -> FloatArray:
+        if self._known_diagonal is None:
+            self._known_diagonal = np.asarray(self.K.diagonal(), dtype=np.float64)
+        return self._known_diagonal
+
+    def multiply(
+        self,
+        right: Sketch | FloatArray,
+        *,
+        n_threads: int = 1,
+        progress: Progress | None = None,
+        pack: bool = True,
+    ) -> Pass:
+        """Return K Ω and what else one pass gives, reading K once and in order."""
+        del pack
+        n = self.shape[0]
+
+        def product(panel: FloatArray) -> FloatArray:
+            if isinstance(right, Sketch):
+                return right.apply(panel.T)
+            return multiply_columns(panel.T, right)
+
+        with Crew(n_threads) as crew:
+            return panel_pass(
+                lambda rows: self.tile(rows, slice(0, n)),
+                product,
+                n,
+                width_of(right),
+                carried=self.root_weights,
+                audited=audited_rows(n, 0),
+                crew=crew,
+                progress=progress,
+            )
+
+    def _unit(self, fine: bool) -> float:
+        # K was rounded when it was written: it is positive semidefinite to so many digits.
+        given = 4 * float(np.finfo(self.K.dtype).eps) if self.K.dtype.kind == "f" else 0.0
+        return max(super()._unit(fine), given)
+
+    def scratch_bytes(self, width: int, n_threads: int, *, pack: bool) -> int:
+        """Return what ``multiply`` allocates beside W and Ω."""
+        del pack
+        n = self.shape[0]
+        # The panel, a temporary of its size, and for the fast transform two padded copies.
+        panels = panel_rows(n) * n * self.dtype.itemsize * 6
+        return n_threads * (panels + THREAD_BYTES) + 5 * n * 8
+
+    def columns_bytes(self, count: int, n_threads: int) -> int:
+        """Return what ``columns`` and ``rectangle`` allocate beside ``count`` columns."""
+        del n_threads
+        return self.shape[0] * count * (max(self.K.dtype.itemsize, 8) + 1) + THREAD_BYTES
+
+    def against(self, K: Any) -> CrossKernel:
+        """Return the kernel between new rows and the samples: K is its rows."""
+        return self.for_new_points().against(K)
+
+    def diagonal_of(self, K: Any) -> FloatArray:
+        """Return κ(x, x) for the samples themselves; rows of new points do not hold it."""
+        return self.for_new_points().diagonal_of(K)
+
+    def for_new_points(self) -> GivenRows:
+        """Return what new points need: not K."""
+        return GivenRows(self.dtype, self._diagonal())
+
+    def landmarks(self, indices: FloatArray) -> GivenRows:
+        """Return the kernel between any points and these samples: columns of given rows."""
+        return GivenRows(np.float64, self._diagonal(), chosen=indices)
+
+    def _rectangle(
+        self, rows: FloatArray | None, indices: FloatArray, n_threads: int
+    ) -> FloatArray:
+        del n_threads
+        # K is symmetric, and rows are what lies together.
+        block = self.K[indices] if rows is None else self.K[np.ix_(indices, rows)]
+        block = block.toarray() if sparse.issparse(block) else np.asarray(block)
+        refuse_entries(block, indices)
+        return np.ascontiguousarray(block.T, dtype=np.float64)
+
+
+def refuse_entries(rows: FloatArray, indices: FloatArray) -> None:
+    """Raise an error that names the first of these rows of K that is not finite."""
+    bad = np.argwhere(~np.isfinite(rows))
+    if len(bad):
+        raise ValueError(
+            f"row {int(indices[bad[0, 0]])} of the precomputed kernel holds "
+            f"{rows[tuple(bad[0])]:g}, and a kernel must be finite: NaN and infinity have no place "
+            "in it. Leave that sample out, or compute its kernel again."
+        )
+
+
+class GivenRows:
+    """Stands for a kernel of which every row is given: precomputed, or streamed.
+
+    Parameters
+    ----------
+    dtype : dtype
+        Of the arithmetic.
+    diagonal : array of shape (n,)
+        κ(x, x) of the samples.
+    chosen : array of int, optional
+        The samples that count; all of them if left out.
+    """
+
+    def __init__(self, dtype: Any, diagonal: FloatArray, chosen: FloatArray | None = None) -> None:
+        self.dtype, self.diagonal, self.chosen = np.dtype(dtype), diagonal, chosen
+
+    def against(self, K: Any) -> CrossKernel:
+        """Return the kernel between new points and the samples, of which K holds the rows."""
+
+        def tile(rows: slice, columns: slice, out: FloatArray) -> FloatArray:
+            block = rows_of(K, rows)[:, columns if self.chosen is None else self.chosen[columns]]
+            block = block.toarray() if sparse.issparse(block) else np.asarray(block)
+            return block.astype(self.dtype, copy=False)
+
+        n = K.shape[1] if self.chosen is None else len(self.chosen)
+        return CrossKernel(tile, (K.shape[0], n), self.dtype)
+
+    def diagonal_of(self, K: Any) -> FloatArray:
+        """Return κ(x, x) for the samples themselves; rows of new points do not hold it."""
+        n = len(self.diagonal)
+        if K.shape != (n, n) or not np.array_equal(K.diagonal(), self.diagonal):
+            raise ValueError(
+                "distances in feature space need κ(x, x), which rows of a precomputed kernel hold "
+                "only for the training samples. Score the training kernel, or score without "
+                "refinement (n_refine=0)."
+            )
+        return self.diagonal

@@ -1,0 +1,62 @@
+"""Colours and marks of clusters, for plots and reports alike; and which axes to look at."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sketchmeans._arrays import FloatArray
+from sketchmeans.blocks import row_blocks
+
+COLOURS = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#D55E00",
+    "#56B4E9",
+    "#CC79A7",
+    "#000000",
+    "#F0E442",
+)
+"""Okabe and Ito's eight, yellow last: it is the palest. Any two stay 15 apart (CIE Lab) for
+readers who lack one kind of cone; tests/test_plotting.py reckons it."""
+MARKS = ("circle", "square", "triangle", "diamond", "plus", "cross", "star", "wedge")
+"""Shapes: every eight clusters take the next one."""
+LOOKS = len(COLOURS) * len(MARKS)
+"""Clusters that can be told apart; after that colours and marks repeat."""
+
+
+def look(cluster: int) -> tuple[int, int]:
+    """Return the indices of the colour and of the mark of a cluster.
+
+    >>> look(0), look(9)
+    ((0, 0), (1, 1))
+    """
+    return cluster % len(COLOURS), cluster // len(COLOURS) % len(MARKS)
+
+
+def spread_of_axes(Y: FloatArray, labels: FloatArray | None = None) -> FloatArray:
+    """Return how much each column of Y tells: its scatter between clusters, or all of it.
+
+    The first column of an embedding is nearly constant for many kernels, so the leading columns
+    are not always those to look at.
+    """
+    groups = np.zeros(len(Y), int) if labels is None else labels
+    sizes = np.bincount(groups)
+    sums = np.zeros((len(sizes), Y.shape[1]))
+    squares = np.zeros(Y.shape[1])
+    middle = Y[:1].astype(np.float64)  # any shift will do; this one keeps the digits
+    for rows in row_blocks(len(Y)):
+        block = Y[rows] - middle
+        np.add.at(sums, groups[rows], block)
+        squares += np.square(block).sum(axis=0)
+    about = np.square(sums.sum(axis=0)) / len(Y)
+    if labels is None:
+        return squares - about
+    present = sizes > 0
+    return (np.square(sums[present]) / sizes[present, None]).sum(axis=0) - about
+
+
+def best_axes(Y: FloatArray, labels: FloatArray | None, count: int) -> list[int]:
+    """Return the ``count`` columns of Y that tell most, the best first."""
+    spread = spread_of_axes(Y, labels)
+    return [int(axis) for axis in np.argsort(-spread, kind="stable")[:count]]
