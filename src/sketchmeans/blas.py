@@ -17,7 +17,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from types import TracebackType
 from typing import Any, NamedTuple
 
 import scipy.linalg  # noqa: F401  (it and sklearn load libraries that are to be found)
@@ -89,10 +88,10 @@ class _Scope:
 
     def __init__(self, pools: Callable[[], tuple[_Pool, ...]]) -> None:
         self._pools = pools
-        self.holders: set[OneThread] = set()
+        self.holders: set[_Hold] = set()
         self._before: dict[_Pool, int] = {}
 
-    def hold(self, holder: OneThread) -> None:
+    def hold(self, holder: _Hold) -> None:
         self.holders.add(holder)
         for pool in self._pools():
             threads = pool.get()
@@ -100,7 +99,7 @@ class _Scope:
                 self._before[pool] = threads
                 pool.set(1)
 
-    def release(self, holder: OneThread) -> None:
+    def release(self, holder: _Hold) -> None:
         self.holders.discard(holder)
         self.restore()
 
@@ -127,19 +126,14 @@ class _Local(threading.local):
 _LOCAL = _Local()
 
 
-class OneThread:
-    """Holds BLAS and OpenMP to one thread each, for the thread that takes it.
-
-    Of fits that run side by side and overlap in any order, the first to come sets the number and
-    the last to go puts it back. ``release`` may be called at any time, from any thread.
-    """
+class _Hold:
+    """Holds the pools of the process and of a thread, from ``hold`` to ``release``."""
 
     def __init__(self) -> None:
         self.thread = 0
         self._scope: _Scope | None = None
 
     def hold(self) -> None:
-        """Hold until ``release``."""
         self.thread = threading.get_ident()
         self._scope = _LOCAL.scope
         with _LOCK:
@@ -147,7 +141,6 @@ class OneThread:
             self._scope.hold(self)
 
     def release(self) -> None:
-        """Let go; what nobody else holds gets its threads back."""
         if self._scope is None:
             return
         with _LOCK:
@@ -157,17 +150,26 @@ class OneThread:
                 self._scope.restore()
             self._scope = None
 
-    def __enter__(self) -> OneThread:
-        self.hold()
+
+class OneBlasThread:
+    """Holds BLAS and OpenMP to one thread each, for the thread that enters it.
+
+    Of fits that run side by side and overlap in any order, the first to come sets the number and
+    the last to go puts it back. One that is collected lets go as well: Ctrl-C may have struck
+    before the body of ``with``, or after it.
+    """
+
+    def __init__(self) -> None:
+        self._held = _Hold()
+
+    def __enter__(self) -> OneBlasThread:
+        self._held.hold()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.release()
+    def __exit__(self, *error: object) -> None:
+        self._held.release()
+
+    __del__ = __exit__
 
 
 def _after_fork_in_parent() -> None:

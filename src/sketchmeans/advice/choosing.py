@@ -12,9 +12,9 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import check_random_state
 
 from sketchmeans._arrays import FloatArray
+from sketchmeans.blas import OneBlasThread
 from sketchmeans.certificate.moments import moments
 from sketchmeans.checks import check_count
-from sketchmeans.engine import Crew
 from sketchmeans.estimators.progress import FitProgress
 from sketchmeans.estimators.sketched import Embedded
 from sketchmeans.lowrank import LowRank
@@ -73,7 +73,7 @@ def stability(
 ) -> float:
     """Return the mean agreement (ARI) of K-means on two halves, each extended to all samples."""
     scores = []
-    with Crew(1):  # small problems: threads would only wait for each other
+    with OneBlasThread():  # small problems: threads would only wait for each other
         for _ in range(n_splits):
             order = random.permutation(len(Y))
             halves = order[: len(Y) // 2], order[len(Y) // 2 :]

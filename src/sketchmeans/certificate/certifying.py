@@ -14,12 +14,12 @@ import numpy as np
 from scipy.stats import chi2
 
 from sketchmeans._arrays import FloatArray
+from sketchmeans.blas import OneBlasThread
 from sketchmeans.blocks import gram
 from sketchmeans.certificate.bounds import bracket, gap_bound, optimum_lower_bound
 from sketchmeans.certificate.moments import Moments, moments, unit_vector
 from sketchmeans.certificate.objective import memberships
 from sketchmeans.certificate.result import USELESS, Certificate
-from sketchmeans.engine import Crew
 from sketchmeans.lowrank import LowRank
 from sketchmeans.operators import KernelOperator
 
@@ -75,7 +75,7 @@ def certify(
     n_clusters = _check(labels, n, n_clusters, failure_probability)
     labels = np.unique(labels, return_inverse=True)[1]  # numbers may be any; clusters are few
     objective, size = None, 0.0
-    with Crew(1):
+    with OneBlasThread():
         if exact or failure_probability is not None:
             probes = 0 if failure_probability is None else PROBES
             objective, size, approximation = _later_pass(

@@ -7,14 +7,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from types import TracebackType
 from typing import Any, TypeVar
 
 import joblib
 import numpy as np
 from joblib.parallel import get_active_backend
 
-from sketchmeans.blas import OneThread
+from sketchmeans.blas import OneBlasThread
 
 Task = TypeVar("Task")
 
@@ -81,44 +80,30 @@ class Crew:
     task calls either, ``blas=False`` saves the time to hold and release them.
     """
 
-    _libraries: OneThread | None = None
-
     def __init__(self, n_threads: int, *, blas: bool = True) -> None:
         self.n_threads = n_threads
         self._blas = blas
+        self._libraries = OneBlasThread()
         self.stopped = False
         self._others: list[ThreadPoolExecutor] = []
         self._process = os.getpid()
 
     def __enter__(self) -> Crew:
         if self._blas:
-            self._libraries = OneThread()
-            self._libraries.hold()
+            self._libraries.__enter__()
         self._others = [_idle_thread() for _ in range(self.n_threads - 1)]
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._forked:
             pass  # the threads stayed with the parent
-        elif kind is None:
+        elif error[0] is None:
             _IDLE.extend(self._others)
         else:  # one that was interrupted twice may still be at work
             for other in self._others:
                 other.shutdown()
         self._others = []
-        self._release()
-
-    def __del__(self) -> None:
-        self._release()  # Ctrl-C may have struck before the body of ``with``, or after it
-
-    def _release(self) -> None:
-        if self._libraries is not None:
-            self._libraries.release()
+        self._libraries.__exit__()
 
     @property
     def _forked(self) -> bool:
@@ -168,7 +153,7 @@ class Crew:
 
         def help_out() -> None:
             if self._blas:
-                with OneThread():
+                with OneBlasThread():
                     drain()
             else:
                 drain()

@@ -13,8 +13,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchmeans._arrays import FloatArray
+from sketchmeans.blas import OneBlasThread
 from sketchmeans.checks import check_choice
-from sketchmeans.engine import Crew, count_threads
+from sketchmeans.engine import count_threads
 from sketchmeans.estimators.checks import (
     check_kernel_options,
     check_precomputed,
@@ -57,7 +58,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         names = ("n_features_in_", "feature_names_in_")
         before = {name: getattr(self, name) for name in names if hasattr(self, name)}
         try:
-            with Crew(1):
+            with OneBlasThread():
                 yield
         except BaseException:
             for name in names:

@@ -11,6 +11,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from sketchmeans._arrays import FloatArray
+from sketchmeans.blas import OneBlasThread
 from sketchmeans.blocks import distinct_rows, relative_weights, row_blocks
 from sketchmeans.certificate import certify
 from sketchmeans.certificate.objective import memberships
@@ -226,7 +227,7 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
         for rows in row_blocks(len(Y)):
             centers = self.cluster_centers_[self.labels_[rows]].astype(np.float64)
             squares = np.square(Y[rows] - centers).sum(axis=1)
-            with Crew(1):
+            with OneBlasThread():
                 total += float(squares.sum() if weights is None else squares @ weights[rows])
         return total
 
@@ -251,7 +252,7 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
         sums = np.zeros(self.cluster_centers_.shape)
         for rows in row_blocks(len(heavy)):
             member = memberships(self.labels_[rows], heavy[rows], self.n_clusters)
-            with Crew(1):
+            with OneBlasThread():
                 sums += member.T @ self.embedding_[rows].astype(np.float64)
         full = sizes > 0
         self.cluster_centers_[full] = sums[full] / sizes[full, None]
@@ -318,12 +319,12 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
         -------
         array of shape (n_points,)
         """
-        with Crew(1):
+        with OneBlasThread():
             return self._assign(X, measure=False)[0]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the objective of X: of the training data, −inertia_."""
-        with Crew(1):
+        with OneBlasThread():
             labels, squares = self._assign(X, measure=True)
             weights = check_weights(sample_weight, len(labels))
             return -float(squares.sum() if weights is None else squares @ weights)

@@ -12,10 +12,10 @@ from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 
 from sketchmeans._arrays import FloatArray
+from sketchmeans.blas import OneBlasThread
 from sketchmeans.blocks import relative_weights, row_blocks
 from sketchmeans.certificate import certify
 from sketchmeans.checks import check_choice, check_count
-from sketchmeans.engine import Crew
 from sketchmeans.estimators.base import KernelEstimator
 from sketchmeans.estimators.checks import check_clusters, check_weights
 from sketchmeans.estimators.lloyd import Refined, fill_empty, refine
@@ -282,7 +282,7 @@ verbose
             for block in row_blocks(len(left_out), 256):
                 rows = left_out[block]
                 embedding[rows] = plain.columns(rows, n_threads=n_threads).T @ dual
-            with Crew(1):
+            with OneBlasThread():
                 model = KMeans(k, n_init=1, random_state=seed)
                 labels = model.fit_predict(embedding, sample_weight=relative_weights(weights))
             cost = Cost(entries=n * len(left_out))
@@ -320,7 +320,7 @@ verbose
         diagonal = self._new_points.diagonal_of(X)
         cross = self._new_points.against(X)
         squares = self._centroids.assign(cross, diagonal, self._thread_count())[1]
-        with Crew(1):  # BLAS sums in the order of its threads
+        with OneBlasThread():  # BLAS sums in the order of its threads
             return -float(squares.sum() if weights is None else squares @ weights)
 
 

@@ -6,8 +6,8 @@ import numpy as np
 from scipy import linalg
 
 from sketchmeans._arrays import FloatArray
+from sketchmeans.blas import OneBlasThread
 from sketchmeans.blocks import orthogonal_columns
-from sketchmeans.engine import Crew
 from sketchmeans.lowrank.core import CUT, judge, noise_level
 from sketchmeans.lowrank.result import LowRank, warn_indefinite
 from sketchmeans.operators import KernelOperator
@@ -82,7 +82,7 @@ class _Factor:
     def add(self, pivots: list[int]) -> None:
         """Eliminate these samples: n kernel entries each."""
         self._make_room(self.count + len(pivots))
-        with Crew(1):
+        with OneBlasThread():
             known = self.F[:, : self.count]
             C = self.operator.columns(np.array(pivots), n_threads=self.n_threads)
             self.entries += C.size
@@ -110,7 +110,7 @@ class _Factor:
         operator, m = self.operator, self.count
         F = self.F[:, :m]
         pivots = np.array(self.pivots, dtype=int)
-        with Crew(1):
+        with OneBlasThread():
             # F = C L⁻ᵀ with C the columns of the pivots and L = F[pivots], lower triangular.
             inverse = linalg.solve_triangular(F[pivots], np.eye(m), lower=True)
             eigenvalues, rotation = orthogonal_columns(F)

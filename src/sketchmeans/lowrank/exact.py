@@ -7,8 +7,9 @@ from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from sketchmeans._arrays import FloatArray
+from sketchmeans.blas import OneBlasThread
 from sketchmeans.blocks import row_blocks
-from sketchmeans.engine import Crew, Pass
+from sketchmeans.engine import Pass
 from sketchmeans.lowrank.core import CUT, judge, noise_level
 from sketchmeans.lowrank.result import LowRank, warn_indefinite
 from sketchmeans.operators import FeatureMapOperator, KernelOperator
@@ -39,7 +40,7 @@ def exact(operator: KernelOperator, *, rank: int, seed: int = 0, n_threads: int 
     if forms_matrix(n, rank):
         K = operator.columns(np.arange(n), n_threads=n_threads)
         K = (K + K.T) / 2
-        with Crew(1):
+        with OneBlasThread():
             values, vectors = linalg.eigh(K, subset_by_index=[n - rank, n - 1])
             smallest = linalg.eigh(K, subset_by_index=[0, 0], eigvals_only=True)[0]
         entries, passes = n * n, 1
@@ -125,7 +126,7 @@ def _from_features(
     u = np.ones(n) if operator.root_weights is None else operator.root_weights
     result = operator.multiply(u[:, None], n_threads=n_threads)
     eta, rounding, checked = _measured(operator, u[:, None], result, seed)
-    with Crew(1):
+    with OneBlasThread():
         squared = np.zeros((operator.monomials.count,) * 2)
         for rows in row_blocks(n, 1024):
             block = operator.features(rows)

@@ -10,6 +10,7 @@ from sklearn.cluster import KMeans
 from sklearn.utils.extmath import randomized_svd
 
 from sketchmeans._arrays import FloatArray
+from sketchmeans.blas import OneBlasThread
 from sketchmeans.blocks import apply_in_place, orthogonal_columns, relative_weights, row_blocks
 from sketchmeans.engine import Crew, RightHandSide, symmetric_pass
 from sketchmeans.lowrank.core import CUT, EPS, Core, noise_level
@@ -141,7 +142,7 @@ def from_landmarks(
     inner_rank : int, optional
         Decompose A by a randomized method of this rank (Li–Kwok) instead of exactly.
     """
-    with Crew(1):
+    with OneBlasThread():
         core = Core(np.eye(len(A)), A, noise_level(np.dtype(np.float64), rounding), is_psd)
         by_rank = truncation == "early"
         if inner_rank is not None:
@@ -292,7 +293,7 @@ def _leverage_landmarks(
 
 def _ridge_scores(C: FloatArray, A: FloatArray, diagonal: FloatArray, count: int) -> FloatArray:
     """Return ridge leverage scores K_ii − k_iᵀ(A + λI)⁻¹k_i, over λ, estimated from landmarks."""
-    with Crew(1):
+    with OneBlasThread():
         values, V = np.linalg.eigh((A + A.T) / 2)
         if not values.any():  # landmarks that are zero say nothing of the others
             return np.maximum(diagonal, 0.0)
@@ -315,7 +316,7 @@ def _kmeans_landmarks(
     X = operator.points.X if isinstance(operator, DataOperator) else operator.X
     weights = None if operator.root_weights is None else operator.root_weights**2
     near_one, exponent = _near_one(X)
-    with Crew(1):
+    with OneBlasThread():
         centers = KMeans(count, n_init=1, max_iter=_KMEANS_ITERATIONS, random_state=seed).fit(
             near_one, sample_weight=relative_weights(weights)
         )

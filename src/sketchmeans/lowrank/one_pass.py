@@ -10,8 +10,9 @@ import numpy as np
 from scipy import linalg
 
 from sketchmeans._arrays import FloatArray
+from sketchmeans.blas import OneBlasThread
 from sketchmeans.blocks import apply_in_place, gram, multiply_rows, row_blocks
-from sketchmeans.engine import Crew, Pass
+from sketchmeans.engine import Pass
 from sketchmeans.engine.passes import Progress
 from sketchmeans.lowrank.core import CUT, EPS, Core, noise_level
 from sketchmeans.lowrank.result import LowRank, warn_indefinite
@@ -71,7 +72,7 @@ def one_pass(
         result = operator.multiply(right, n_threads=n_threads, progress=report, pack=pack)
         pass_seconds += time.perf_counter() - start
         Omega = right.matrix if isinstance(right, Sketch) else right
-        with Crew(1):
+        with OneBlasThread():
             error, checked = operator.relative_error(Omega, result, sketch.seed)
         eta = noise_level(operator.dtype, max(error, result.audit))
         passes += 1
@@ -81,7 +82,7 @@ def one_pass(
             break
         sketch.release()
         del Omega, right  # before their successor is made
-        with Crew(1):
+        with OneBlasThread():
             right = _orthonormalise(result.W, eta).astype(operator.dtype, copy=False)
         del result  # before the next pass allocates its own
     rounding, checked = operator.rounding(sketch.seed)
@@ -131,7 +132,7 @@ def recover(
     Memory: the dual coefficients, n × rank, beside W and Ω; the early form as much again.
     """
     W = result.W
-    with Crew(1):
+    with OneBlasThread():
         core = Core(gram(Omega, Omega), gram(Omega, W), eta, is_psd)
         early = None
         if core.negative_mass == 0:

@@ -9,8 +9,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
+from sketchmeans.blas import OneBlasThread
 from sketchmeans.checks import check_count
-from sketchmeans.engine import Crew, Pass, count_threads
+from sketchmeans.engine import Pass, count_threads
 from sketchmeans.engine.passes import sum_of_squares
 from sketchmeans.operators.base import audited_rows
 from sketchmeans.sketches import SKETCHES, Sketch, make_sketch
@@ -131,7 +132,7 @@ class ColumnStream:
                 f"the columns {start}:{stop} of the kernel are not symmetric among themselves: "
                 "push columns of a symmetric matrix."
             )
-        with Crew(1):  # BLAS on one thread: the same bits everywhere
+        with OneBlasThread():  # BLAS on one thread: the same bits everywhere
             self._W[columns] = self.sketch.apply(block, n_threads=self.n_threads)
             chosen = self._audited[(self._audited >= start) & (self._audited < stop)]
             truth = self.sketch.apply(block[:, chosen - start].astype(np.float64))
