@@ -40,10 +40,10 @@ def parts(operator: DataOperator, side: int) -> list[float]:
     points, kernel = operator.points, operator.kernel
     rows, columns = slice(0, side), slice(side, 2 * side)
     scratch = np.empty((side, side), operator.dtype)
-    argument = points.block(rows, points, columns, scale=kernel.scale)
+    argument = points.statistics(rows, points, columns, scale=kernel.scale)
     T = np.exp(argument)
     tasks = {
-        "product": lambda: points.block(rows, points, columns, scale=kernel.scale, out=scratch),
+        "product": lambda: points.statistics(rows, points, columns, scale=kernel.scale, out=scratch),
         "exp": lambda: np.exp(argument, out=scratch),
         "squares": lambda: np.vecdot(T, T),
     }

@@ -67,7 +67,7 @@ def test_columns_and_rectangles_are_those_of_the_matrix(name, weighted, points):
     expected = K[np.ix_(rows, columns)]
     np.testing.assert_allclose(operator.rectangle(rows, columns, n_threads=2), expected, **close)
     np.testing.assert_allclose(operator.columns(columns, n_threads=2), K[:, columns], **close)
-    np.testing.assert_allclose(operator.block(columns), K[np.ix_(columns, columns)], **close)
+    np.testing.assert_allclose(operator.square(columns), K[np.ix_(columns, columns)], **close)
 
 
 @pytest.mark.parametrize("name", NAMES)

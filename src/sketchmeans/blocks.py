@@ -1,4 +1,7 @@
-"""Sums and products over fixed blocks of rows: the same bits on any machine with the same BLAS."""
+"""Rows of data and of tall matrices, a block at a time and always in the same order.
+
+Sums run over fixed blocks of rows: the same bits on any machine with the same BLAS.
+"""
 
 from __future__ import annotations
 
@@ -9,55 +12,13 @@ from scipy import sparse
 
 from sketchmeans._arrays import FloatArray
 
-
-def apply_in_place(W: FloatArray, T: FloatArray) -> FloatArray:
-    """Overwrite the first columns of W with WT, and return their squared norms."""
-    eigenvalues = np.zeros(T.shape[1])
-    for rows in row_blocks(len(W)):
-        block = W[rows] @ T
-        W[rows, : T.shape[1]] = block
-        eigenvalues += np.vecdot(block.T, block.T)
-    return eigenvalues
-
-
-def multiply_rows(A: FloatArray, T: FloatArray) -> FloatArray:
-    """Return AT in float64, block by block, for a tall A of any dtype."""
-    product = np.empty((len(A), T.shape[1]))
-    for rows in row_blocks(len(A)):
-        product[rows] = A[rows].astype(np.float64, copy=False) @ T
-    return product
-
-
-def gram(A: FloatArray, B: FloatArray) -> FloatArray:
-    """Return AᵀB, summed over fixed blocks of rows in float64."""
-    total = np.zeros((A.shape[1], B.shape[1]))
-    for rows in row_blocks(len(A)):
-        left = A[rows].astype(np.float64, copy=False)
-        total += left.T @ (left if B is A else B[rows].astype(np.float64, copy=False))
-    return total
-
-
-def orthogonal_columns(F: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Rotate F in place to orthogonal columns of falling norm; FFᵀ stays as it is.
-
-    Returns
-    -------
-    eigenvalues : array
-        Of FFᵀ: the squared norms of the columns.
-    rotation : array
-        Z with F_new = F_old Z.
-    """
-    _, rotation = np.linalg.eigh(gram(F, F))
-    rotation = rotation[:, ::-1]
-    return apply_in_place(F, rotation), rotation
-
-
 BLOCK = 4096
 """Rows handled at a time where a whole array would be too much."""
 
 
 def row_blocks(n: int, size: int = BLOCK) -> list[slice]:
     """Cut range(n) into consecutive slices of at most ``size`` rows."""
+    # NOTE: scikit-learn's gen_batches refuses n = 0, and checks its arguments longer than it cuts.
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
@@ -117,22 +78,6 @@ def sums_of_squares(block: Any) -> FloatArray:
     return np.vecdot(block, block)
 
 
-def multiply_columns(columns: FloatArray, matrix: FloatArray) -> FloatArray:
-    """Return columnsᵀ @ matrix, summed in float64 over fixed chunks of rows."""
-    product = np.zeros((columns.shape[1], matrix.shape[1]))
-    for rows in row_blocks(len(matrix), 1024):
-        product += columns[rows].T @ matrix[rows].astype(columns.dtype, copy=False)
-    return product
-
-
-def relative_weights(weights: FloatArray | None) -> FloatArray | None:
-    """Return the weights times the power of two that brings the largest between ½ and 1.
-
-    Means do not change, not in a bit; a clusterer that works in float32 can hold these.
-    """
-    return None if weights is None else np.ldexp(weights, -int(np.frexp(weights.max())[1]))
-
-
 def distinct_rows(X: Any, enough: int) -> int:
     """Count distinct rows of X, up to ``enough``; looks at no more rows than it must."""
     seen: set[bytes] = set()
@@ -149,3 +94,66 @@ def distinct_rows(X: Any, enough: int) -> int:
             if len(seen) >= enough:
                 return enough
     return len(seen)
+
+
+def masses(weights: FloatArray | None, n: int) -> FloatArray:
+    """Return the weights of n samples: ones where there are none."""
+    return np.ones(n) if weights is None else weights
+
+
+def relative_weights(weights: FloatArray | None) -> FloatArray | None:
+    """Return the weights times the power of two that brings the largest between ½ and 1.
+
+    Means do not change, not in a bit; a clusterer that works in float32 can hold these.
+    """
+    return None if weights is None else np.ldexp(weights, -int(np.frexp(weights.max())[1]))
+
+
+def apply_in_place(W: FloatArray, T: FloatArray) -> FloatArray:
+    """Overwrite the first columns of W with WT, and return their squared norms."""
+    eigenvalues = np.zeros(T.shape[1])
+    for rows in row_blocks(len(W)):
+        block = W[rows] @ T
+        W[rows, : T.shape[1]] = block
+        eigenvalues += np.vecdot(block.T, block.T)
+    return eigenvalues
+
+
+def multiply_rows(A: FloatArray, T: FloatArray) -> FloatArray:
+    """Return AT in float64, block by block, for a tall A of any dtype."""
+    product = np.empty((len(A), T.shape[1]))
+    for rows in row_blocks(len(A)):
+        product[rows] = A[rows].astype(np.float64, copy=False) @ T
+    return product
+
+
+def multiply_columns(columns: FloatArray, matrix: FloatArray) -> FloatArray:
+    """Return columnsᵀ @ matrix, summed in float64 over fixed chunks of rows."""
+    product = np.zeros((columns.shape[1], matrix.shape[1]))
+    for rows in row_blocks(len(matrix), 1024):
+        product += columns[rows].T @ matrix[rows].astype(columns.dtype, copy=False)
+    return product
+
+
+def gram(A: FloatArray, B: FloatArray) -> FloatArray:
+    """Return AᵀB, summed over fixed blocks of rows in float64."""
+    total = np.zeros((A.shape[1], B.shape[1]))
+    for rows in row_blocks(len(A)):
+        left = A[rows].astype(np.float64, copy=False)
+        total += left.T @ (left if B is A else B[rows].astype(np.float64, copy=False))
+    return total
+
+
+def orthogonal_columns(F: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Rotate F in place to orthogonal columns of falling norm; FFᵀ stays as it is.
+
+    Returns
+    -------
+    eigenvalues : array
+        Of FFᵀ: the squared norms of the columns.
+    rotation : array
+        Z with F_new = F_old Z.
+    """
+    _, rotation = np.linalg.eigh(gram(F, F))
+    rotation = rotation[:, ::-1]
+    return apply_in_place(F, rotation), rotation

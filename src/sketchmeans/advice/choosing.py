@@ -15,8 +15,10 @@ from sketchmeans._arrays import FloatArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.certificate.moments import moments
 from sketchmeans.checks import check_count
-from sketchmeans.estimators.progress import FitProgress
-from sketchmeans.estimators.sketched import Embedded
+from sketchmeans.estimators.cluster import KernelKMeans
+from sketchmeans.estimators.embedded import Embedded
+from sketchmeans.estimators.sizing import auto_rank
+from sketchmeans.estimators.sketched import embed
 from sketchmeans.lowrank import LowRank
 from sketchmeans.text import Table
 
@@ -86,48 +88,6 @@ def stability(
     return float(np.mean(scores))
 
 
-def choose_rank(
-    X: Any,
-    n_clusters: int,
-    *,
-    ranks: Iterable[int] | None = None,
-    subset: int = 600,
-    random_state: Any = None,
-    **options: Any,
-) -> tuple[int, Table]:
-    """Choose the rank by cross-validation on a subset, as the paper suggests.
-
-    Half of the subset is clustered at each rank; the other half is assigned to the clusters, and
-    its exact objective in feature space, with the centroids of its own clusters, is the score. The
-    least rank within one per cent of the best is chosen.
-    """
-    from sketchmeans.advice.comparing import measure
-    from sketchmeans.estimators import KernelKMeans
-
-    random = check_random_state(random_state)
-    chosen = random.permutation(X.shape[0])[:subset]
-    train, test = chosen[: len(chosen) // 2], chosen[len(chosen) // 2 :]
-    most = min(len(train), 4 * n_clusters + 20)
-    grid = sorted({max(1, n_clusters - 1), n_clusters, n_clusters + 5, n_clusters + 10, most})
-    rows = []
-    for rank in grid if ranks is None else ranks:
-        model = KernelKMeans(
-            n_clusters,
-            rank=min(int(rank), len(train)),
-            random_state=random.randint(2**31 - 1),
-            **options,
-        ).fit(X[train])
-        held_out = KernelKMeans(n_clusters, **options)
-        held_out.set_params(gamma=model.gamma_ if model.gamma_ is not None else "median")
-        operator, _ = held_out._make_operator(model._check_new(X[test]), None, 0)
-        labels = model.predict(X[test])
-        score = measure(operator, np.zeros((len(test), 1)), labels)["objective"]
-        rows.append({"rank": int(rank), "held-out objective": score / len(test)})
-    best = min(row["held-out objective"] for row in rows)
-    good = [row for row in rows if row["held-out objective"] <= 1.01 * best]
-    return min(int(row["rank"]) for row in good), Table(tuple(rows))
-
-
 def choose(
     X: Any,
     *,
@@ -147,7 +107,7 @@ def choose(
       weak unless the first two agree and are clear.
     - Width: the γ whose best number of clusters is most stable; ties go to the least local.
     - Rank: the least that holds the share ``trace`` of the kernel's trace, as far as the sketch
-      tells; never below n_clusters + 10 (see ``choose_rank`` for cross-validation).
+      tells; never below n_clusters + 10.
 
     Parameters
     ----------
@@ -164,58 +124,77 @@ def choose(
     **options
         Passed on to ``KernelKMeans``: kernel, n_passes, n_jobs, …
     """
-    from sketchmeans.estimators import KernelKMeans
-
     tried = sorted({int(k) for k in n_clusters})
     if not tried or tried[0] < 2:
         raise ValueError(f"n_clusters={tried} must hold numbers from 2 up.")
     check_count("n_splits", n_splits)
     seed = int(check_random_state(random_state).randint(2**31 - 1))
-    widths = [None] if gammas is None else list(gammas)
+    best: _Candidate | None = None
     rows: list[dict[str, Any]] = []
-    best: tuple[float, int, Embedded, FloatArray] | None = None
-    for gamma in widths:
-        chosen = dict(options) if gamma is None else {**options, "gamma": gamma}
-        model = KernelKMeans(tried[-1], random_state=seed, **chosen)
-        with FitProgress(model, 4) as progress:
-            embedded = model._embed(X, None, progress, n_clusters=tried[-1])
-        gaps = eigengaps(embedded.low_rank)
-        terms = dominant_terms(entropy_terms(embedded.low_rank), tried[-1])
-        random = np.random.default_rng(seed)
-        scores = np.array(
-            [stability(embedded.embedding, k, n_splits=n_splits, random=random) for k in tried]
-        )
-        for k, score in zip(tried, scores, strict=True):
-            rows.append(
-                {
-                    "gamma": embedded.gamma,
-                    "clusters": k,
-                    "stability": float(score),
-                    "eigengap": float(gaps[k - 2]) if k - 2 < len(gaps) else None,
-                    "dominant terms": terms,
-                }
-            )
-        top = float(scores.max())
-        # Of numbers that are equally stable, the largest tells the most.
-        k = max(k for k, score in zip(tried, scores, strict=True) if score >= top - 0.01)
-        if best is None or top > best[0] + 0.01:
-            best = (top, k, embedded, gaps)
+    for gamma in [None] if gammas is None else gammas:
+        given = options if gamma is None else {**options, "gamma": gamma}
+        candidate = _examine(X, tried, given, n_splits, seed)
+        rows += candidate.rows
+        if best is None or candidate.score > best.score + 0.01:
+            best = candidate
     assert best is not None
-    top, k, embedded, gaps = best
+    return _choice(best, tried, trace, Table(tuple(rows)))
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """What speaks for each number of clusters at one width of the kernel."""
+
+    score: float
+    """The best stability."""
+    n_clusters: int
+    embedded: Embedded
+    gaps: FloatArray
+    terms: int
+    rows: list[dict[str, Any]]
+
+
+def _examine(
+    X: Any, tried: list[int], options: dict[str, Any], n_splits: int, seed: int
+) -> _Candidate:
+    """Sketch the kernel once, and look at every number of clusters."""
+    given = {**options, "n_init": 1, "n_refine": 0, "random_state": seed}
+    embedded = embed(KernelKMeans(tried[-1], **given), X)
+    gaps = eigengaps(embedded.low_rank)
+    terms = dominant_terms(entropy_terms(embedded.low_rank), tried[-1])
+    random = np.random.default_rng(seed)
+    scores = [stability(embedded.embedding, k, n_splits=n_splits, random=random) for k in tried]
+    rows = [
+        {
+            "gamma": embedded.gamma,
+            "clusters": k,
+            "stability": score,
+            "eigengap": float(gaps[k - 2]) if k - 2 < len(gaps) else None,
+            "dominant terms": terms,
+        }
+        for k, score in zip(tried, scores, strict=True)
+    ]
+    top = max(scores)
+    # Of numbers that are equally stable, the largest tells the most.
+    k = max(k for k, score in zip(tried, scores, strict=True) if score >= top - 0.01)
+    return _Candidate(top, k, embedded, gaps, terms, rows)
+
+
+def _choice(best: _Candidate, tried: list[int], trace: float, table: Table) -> Choice:
+    """Word the recommendation, and say how strong it is."""
+    k, gaps, low_rank = best.n_clusters, best.gaps, best.embedded.low_rank
     limit = min(len(gaps), tried[-1] - 1)
     by_gap = int(np.argmax(gaps[:limit])) + 2 if limit else 2
-    clear = limit > 0 and float(gaps[by_gap - 2]) >= CLEAR_GAP
-    is_weak = not (clear and by_gap == k and top >= STABLE)
-    low_rank = embedded.low_rank
+    ratio = float(gaps[by_gap - 2]) if limit else 1
+    is_weak = not (limit and ratio >= CLEAR_GAP and by_gap == k and best.score >= STABLE)
     needed = low_rank.rank_for(trace)
-    rank = max(needed or low_rank.rank, min(k + 10, low_rank.factor.shape[1]))
+    rank = max(needed or low_rank.rank, auto_rank(k, low_rank.factor.shape[1]))
     said = (
-        f"Two halves of the data agree best on {k} clusters (ARI {top:.2f}); the largest eigengap "
-        f"is at {by_gap} (ratio {float(gaps[by_gap - 2]) if limit else 1:.1f}); Girolami's terms "
-        f"say {dominant_terms(entropy_terms(low_rank), tried[-1])}."
+        f"Two halves of the data agree best on {k} clusters (ARI {best.score:.2f}); the largest "
+        f"eigengap is at {by_gap} (ratio {ratio:.1f}); Girolami's terms say {best.terms}."
     )
     if needed is None:
         said += f" The sketch holds {low_rank.share_held:.0%} of the trace, less than {trace:.0%}."
     if is_weak:
         said += " The evidence is weak: look at the table, and at the data."
-    return Choice(k, int(rank), embedded.gamma, is_weak, said, Table(tuple(rows)))
+    return Choice(k, int(rank), best.embedded.gamma, is_weak, said, table)

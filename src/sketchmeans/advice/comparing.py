@@ -5,18 +5,20 @@ from __future__ import annotations
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils import check_random_state
 
 from sketchmeans._arrays import FloatArray
-from sketchmeans.certificate.objective import memberships
+from sketchmeans.certificate.objective import exact_objective, memberships
+from sketchmeans.engine.run import ALONE, Run
 from sketchmeans.estimators import KernelKMeans
+from sketchmeans.estimators.base import kernel_of, run_of
 from sketchmeans.operators import KernelOperator
 from sketchmeans.text import Table
 
@@ -44,16 +46,8 @@ def accuracy(truth: FloatArray, labels: FloatArray) -> float:
     return float(table[rows, columns].sum() / len(labels))
 
 
-def kernel_of(model: KernelKMeans, X: Any) -> KernelOperator:
-    """Return the kernel that a fitted model has of its data X, with the gamma that it found."""
-    same = clone(model).set_params(**({} if model.gamma_ is None else {"gamma": model.gamma_}))
-    checked = model._check_data(X, reset=False, given_rows=model.kernel == "precomputed")
-    operator, _ = same._make_operator(checked, None, 0)
-    return operator
-
-
 def measure(
-    operator: KernelOperator, Y: FloatArray, labels: FloatArray, *, n_threads: int = 1
+    operator: KernelOperator, Y: FloatArray, labels: FloatArray, run: Run = ALONE
 ) -> dict[str, float]:
     """Return the exact errors of K ≈ YYᵀ and the exact objective of labels, from one pass.
 
@@ -62,16 +56,14 @@ def measure(
     n_clusters = int(labels.max()) + 1
     members = memberships(labels, np.ones(len(labels)), n_clusters)
     Y = Y.astype(np.float64, copy=False)
-    result = operator.multiply(np.concatenate([members, Y], axis=1), n_threads=n_threads)
-    sizes = members.sum(axis=0)
-    within = np.einsum("ij,ij->j", members, result.W[:, :n_clusters])
+    result = operator.multiply(np.concatenate([members, Y], axis=1), run)
     trace = float(operator.diagonal().sum())
     cross = float(np.einsum("ij,ij->", result.W[:, n_clusters:], Y))
     squared = result.sum_of_squares - 2 * cross + float(np.square(Y.T @ Y).sum())
     return {
         "kernel error": float(np.sqrt(max(squared, 0.0) / result.sum_of_squares)),
         "trace error": (trace - float(np.square(Y).sum())) / trace,
-        "objective": trace - float((within[sizes > 0] / sizes[sizes > 0]).sum()),
+        "objective": exact_objective(trace, members, result.W[:, :n_clusters]),
     }
 
 
@@ -134,44 +126,17 @@ def compare(
         chosen = {"rank": rank, "oversampling": max(width - rank, 0), **options, **VARIANTS[name]}
         if chosen.get("method") == "exact":
             del chosen["oversampling"]
-        found: list[dict[str, float]] = []
+        trials = []
         for index, seed in enumerate(seeds):
             if progress is not None:
                 progress(name, index, n_seeds)
-            model = KernelKMeans(n_clusters, random_state=int(seed), **chosen)
-            if index == 0:
-                tracemalloc.start()
-            start = time.perf_counter()
-            model.fit(X)
-            seconds = time.perf_counter() - start
-            if index == 0:
-                peak = tracemalloc.get_traced_memory()[1]
-                tracemalloc.stop()
-                if n_seeds > 1:
-                    seconds = np.nan  # tracing slows a fit; the others are timed
-            if model.gamma_ is not None:
-                options["gamma"] = chosen["gamma"] = model.gamma_  # one kernel for the whole table
-            values = measure(
-                kernel_of(model, X),
-                model.embedding_,
-                model.labels_,
-                n_threads=model._thread_count(),
-            )
-            if y is not None:
-                truth = np.asarray(y)
-                values["accuracy"] = accuracy(truth, model.labels_)
-                values["ARI"] = float(adjusted_rand_score(truth, model.labels_))
-                values["NMI"] = float(normalized_mutual_info_score(truth, model.labels_))
-            values["seconds"] = seconds
-            found.append(values)
+            trial = _try(KernelKMeans(n_clusters, random_state=int(seed), **chosen), X, y, index)
+            if trial.model.gamma_ is not None:  # one kernel for the whole table
+                options["gamma"] = chosen["gamma"] = trial.model.gamma_
+            trials.append(trial)
         if progress is not None:
             progress(name, n_seeds, n_seeds)
-        row: dict[str, Any] = {"method": name, "numbers a sample": model.width_}
-        for key in found[0]:
-            row[key] = float(np.nanmean([values[key] for values in found]))
-        row["kernel entries"] = int(model.stats_["kernel_entries"])
-        row["peak MB"] = peak / 1e6
-        rows.append(row)
+        rows.append(_row(name, trials))
     least = min(row["objective"] for row in rows)
     for row in rows:
         above = row["objective"] - least  # of an objective of zero there are no multiples
@@ -181,3 +146,47 @@ def compare(
         caption=f"{n_clusters} clusters, rank {rank}, {width} numbers a sample, mean over "
         f"{n_seeds} seeds; kernel errors and objectives are exact",
     )
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """One fit, and what was measured of it."""
+
+    model: KernelKMeans
+    values: dict[str, float]
+    seconds: float
+    peak: int
+    """Bytes, as Python's allocator saw them; 0 where they were not traced."""
+
+
+def _try(model: KernelKMeans, X: Any, y: Any, index: int) -> _Trial:
+    """Fit and measure; the first fit of a method is traced."""
+    peak = 0
+    if index == 0:
+        tracemalloc.start()
+    start = time.perf_counter()
+    model.fit(X)
+    seconds = time.perf_counter() - start
+    if index == 0:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    values = measure(kernel_of(model, X), model.embedding_, model.labels_, run_of(model))
+    if y is not None:
+        truth = np.asarray(y)
+        values["accuracy"] = accuracy(truth, model.labels_)
+        values["ARI"] = float(adjusted_rand_score(truth, model.labels_))
+        values["NMI"] = float(normalized_mutual_info_score(truth, model.labels_))
+    return _Trial(model, values, seconds, peak)
+
+
+def _row(name: str, trials: list[_Trial]) -> dict[str, Any]:
+    """Return the means over the trials of a method."""
+    last = trials[-1].model
+    row: dict[str, Any] = {"method": name, "numbers a sample": last.width_}
+    for key in trials[0].values:
+        row[key] = float(np.nanmean([trial.values[key] for trial in trials]))
+    timed = trials[1:] or trials  # tracing slows a fit; the others are timed
+    row["seconds"] = float(np.mean([trial.seconds for trial in timed]))
+    row["kernel entries"] = int(last.stats_["kernel_entries"])
+    row["peak MB"] = trials[0].peak / 1e6
+    return row

@@ -1,4 +1,12 @@
-"""Certificates."""
+"""How far a clustering can be from the best: one file per theorem, and what they stand on.
+
+``moments`` has what is known of the centred kernel; ``bracket``, ``moment``, ``gap`` and
+``probable`` are the theorems; ``objective`` is what they bound. ``certifying`` brings them together
+into the ``Certificate`` of ``result``, and ``intervals`` shows it on one line.
+
+A new bound is a file here and a line in ``certifying``. This room may import lowrank, operators,
+engine and what they stand on; it knows nothing of estimators.
+"""
 
 from sketchmeans.certificate.certifying import certify
 from sketchmeans.certificate.result import Certificate

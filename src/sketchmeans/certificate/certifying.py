@@ -1,30 +1,46 @@
-"""How far a clustering can be from the best: the certificate, and how it is made.
+"""How a certificate is made: from labels, an approximation, and a pass where one is asked for.
 
-The theorems are in ``bounds``, what they need to know of the kernel in ``moments``. A certificate
-is held against itself when it is made: bounds that contradict each other are not shown.
+It is held against itself when it is made: bounds that contradict each other are not shown.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2
 
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.blocks import gram
-from sketchmeans.certificate.bounds import bracket, gap_bound, optimum_lower_bound
+from sketchmeans.certificate.bracket import bracket
+from sketchmeans.certificate.gap import gap_bound
+from sketchmeans.certificate.moment import optimum_lower_bound
 from sketchmeans.certificate.moments import Moments, moments, unit_vector
-from sketchmeans.certificate.objective import memberships
+from sketchmeans.certificate.objective import exact_objective, memberships
+from sketchmeans.certificate.probable import PROBES, norm_bound, probable_gap, probable_optimum
 from sketchmeans.certificate.result import USELESS, Certificate
-from sketchmeans.lowrank import LowRank
+from sketchmeans.engine import ALONE, Run
+from sketchmeans.lowrank import Facts, LowRank
 from sketchmeans.operators import KernelOperator
 
-PROBES = 10
-"""Gaussian columns that a pass carries for the probabilistic bound."""
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a certificate is to say; the parameters of ``certify``."""
+
+    n_clusters: int | None = None
+    exact: bool = False
+    failure_probability: float | None = None
+    objective_at_most: float = np.inf
+    embedding_dtype: Any = np.float64
+    seed: int = 0
+
+    @property
+    def probes(self) -> int:
+        """Gaussian columns that the pass carries."""
+        return 0 if self.failure_probability is None else PROBES
 
 
 def certify(
@@ -65,6 +81,20 @@ def certify(
     seed, n_threads
         Of the pass.
     """
+    wanted = Wanted(
+        n_clusters, exact, failure_probability, objective_at_most, embedding_dtype, seed
+    )
+    return certificate_for(operator, labels, approximation, wanted, Run(n_threads))
+
+
+def certificate_for(
+    operator: KernelOperator | None,
+    labels: Any,
+    approximation: LowRank,
+    wanted: Wanted,
+    run: Run = ALONE,
+) -> Certificate:
+    """Return the certificate that is wanted; see ``certify``."""
     labels = np.asarray(labels)
     n = len(approximation.factor)
     if operator is not None and operator.shape[0] != n:
@@ -72,48 +102,59 @@ def certify(
             f"the operator has {operator.shape[0]} samples and the approximation {n}: both must be "
             "of the same kernel."
         )
-    n_clusters = _check(labels, n, n_clusters, failure_probability)
+    n_clusters = _check(labels, n, wanted.n_clusters, wanted.failure_probability)
     labels = np.unique(labels, return_inverse=True)[1]  # numbers may be any; clusters are few
-    objective, size = None, 0.0
     with OneBlasThread():
-        if exact or failure_probability is not None:
-            probes = 0 if failure_probability is None else PROBES
-            objective, size, approximation = _later_pass(
-                operator, labels, approximation, probes, seed, n_threads
-            )
+        later = None
+        if wanted.exact or wanted.probes:
+            later = _later_pass(operator, labels, approximation, wanted, run)
+            approximation = replace(approximation, facts=later.facts)
         is_psd = None if operator is None else operator.is_psd
         plain = Certificate(
             n_clusters=n_clusters,
-            trace_kernel=approximation.trace,
+            trace_kernel=approximation.facts.trace,
             trace_error=approximation.trace_error,
-            objective=objective if exact else None,
-            failure_probability=failure_probability,
-            assumes_psd=is_psd is None,
+            objective=later.objective if later and wanted.exact else None,
             reason=_no_bound(approximation, is_psd),
         )
         if plain.reason is not None:
-            return replace(plain, assumes_psd=False, failure_probability=None)
+            return plain
         root = None if operator is None else operator.root_weights
-        known = moments(approximation, root)
-        lower, upper = bracket(
-            approximation.factor, labels, None if root is None else root**2, known
-        )
-        upper = min(upper, objective_at_most)
-        if objective is not None:
-            lower, upper = max(lower, objective - known.error), min(upper, objective + known.error)
-        best = optimum_lower_bound(known, n_clusters)
-        gap = probable_gap = probable_best = None
-        if approximation.rank:
-            u = unit_vector(len(labels), root)
-            gap = gap_bound(approximation, known, n_clusters, embedding_dtype, u)
-        if failure_probability is not None:
-            norm = size / np.sqrt(chi2.ppf(failure_probability, PROBES)) + known.slack
-            probable_best = max(best, _probable_best(known, n_clusters, norm))
-            if gap is not None:
-                probable_gap = min(gap, _probable_gap(approximation, known, n_clusters, norm))
+        bounded = _bounded(plain, labels, approximation, root, wanted, later)
+        if bounded.objective_upper is None:
+            return bounded
+        probability = wanted.failure_probability
+        return replace(bounded, assumes_psd=is_psd is None, failure_probability=probability)
+
+
+def _bounded(
+    plain: Certificate,
+    labels: FloatArray,
+    approximation: LowRank,
+    root: FloatArray | None,
+    wanted: Wanted,
+    later: _Later | None,
+) -> Certificate:
+    """Add every bound to a certificate; none if they contradict each other."""
+    known, n_clusters = moments(approximation, root), plain.n_clusters
+    lower, upper = bracket(approximation.factor, labels, None if root is None else root**2, known)
+    upper = min(upper, wanted.objective_at_most)
+    if later is not None:
+        lower = max(lower, later.objective - known.error)
+        upper = min(upper, later.objective + known.error)
+    best = optimum_lower_bound(known, n_clusters)
+    gap = gap_probable = best_probable = None
+    if approximation.rank:
+        u = unit_vector(len(labels), root)
+        gap = gap_bound(approximation, known, n_clusters, wanted.embedding_dtype, u)
+    if later is not None and wanted.failure_probability is not None:
+        norm = norm_bound(later.size, known, wanted.failure_probability)
+        best_probable = max(best, probable_optimum(known, n_clusters, norm))
+        if gap is not None:
+            gap_probable = min(gap, probable_gap(approximation, known, n_clusters, norm))
     contradiction = _contradiction(lower, upper, best, approximation, known)
     if contradiction is not None:
-        return replace(plain, assumes_psd=False, failure_probability=None, reason=contradiction)
+        return replace(plain, reason=contradiction)
     relative = upper / best - 1 if best > 0 else np.inf
     return replace(
         plain,
@@ -122,8 +163,8 @@ def certify(
         objective_upper=upper,
         optimum_lower=best,
         relative_gap=relative if np.isfinite(relative) else None,
-        gap_bound_probabilistic=probable_gap,
-        optimum_lower_probabilistic=probable_best,
+        gap_bound_probabilistic=gap_probable,
+        optimum_lower_probabilistic=best_probable,
         reason=_weakness(known) if relative > USELESS else None,
     )
 
@@ -183,7 +224,7 @@ def _contradiction(
         (best, upper, "labels of at most {high:.6g} were found, where {low:.6g} is the least"),
         (
             held - known.slack - known.error,
-            approximation.trace,
+            approximation.facts.trace,
             "an approximation from below has trace {low:.6g}, the kernel {high:.6g}",
         ),
         (
@@ -214,64 +255,42 @@ def _weakness(known: Moments) -> str:
     )
 
 
+@dataclass(frozen=True)
+class _Later:
+    """What a pass over K gives that is made when the approximation is known."""
+
+    objective: float
+    """Of the labels, exactly."""
+    size: float
+    """‖EΨ‖₂ for Gaussian Ψ."""
+    facts: Facts
+    """That pass has met all of K: landmark methods get their moments here."""
+
+
 def _later_pass(
     operator: KernelOperator | None,
     labels: FloatArray,
     approximation: LowRank,
-    probes: int,
-    seed: int,
-    n_threads: int,
-) -> tuple[float, float, LowRank]:
-    """Return the exact objective, ‖EΨ‖₂ for Gaussian Ψ, and K̂ with the moments of K.
-
-    That pass has met all of K: landmark methods get their moments here.
-    """
+    wanted: Wanted,
+    run: Run,
+) -> _Later:
     if operator is None:
         raise ValueError(
             "the exact objective and the probabilistic bound need a pass over the kernel, and a "
             "stream's kernel is gone. Leave exact and failure_probability at their defaults."
         )
     n_clusters = int(labels.max(initial=0)) + 1
-    root = np.ones(len(labels)) if operator.root_weights is None else operator.root_weights
-    right = memberships(labels, root, n_clusters)
-    Psi = np.random.default_rng([seed, 1]).standard_normal((len(labels), probes))
-    result = operator.multiply(np.concatenate([right, Psi], axis=1), n_threads=n_threads)
-    sizes = np.square(right).sum(axis=0)
-    within = np.einsum("ij,ij->j", right, result.W[:, :n_clusters])
-    diagonal = operator.diagonal() if operator.cheap_diagonal else result.diagonal
-    with np.errstate(divide="ignore", invalid="ignore"):
-        objective = float(diagonal.sum() - np.where(sizes > 0, within / sizes, 0.0).sum())
-    approximation = replace(
-        approximation,
-        trace=float(diagonal.sum()),
-        row_sums=result.row_sums,
-        sum_of_squares=result.sum_of_squares,
-        rounding=max(approximation.rounding, operator.rounding(seed)[0]),
-    )
-    if not probes:
-        return objective, 0.0, approximation
-    Z = result.W[:, n_clusters:] - approximation.factor @ gram(approximation.factor, Psi)
-    size = float(np.linalg.norm(Z, 2))
-    size += approximation.eta * float(np.linalg.norm(result.W[:, n_clusters:]))
-    size += approximation.rounding * approximation.trace * float(np.sqrt(probes))
-    return objective, size, approximation
-
-
-def _probable_best(known: Moments, n_clusters: int, norm: float) -> float:
-    """Bound L(C*) from below by ‖E‖₂ ≤ norm, which holds with the stated probability.
-
-    For one Gaussian column ψ, |u₁ᵀψ|·‖E‖₂ ≤ ‖Eψ‖; for b of them ‖EΨ‖₂ ≥ ‖E‖₂·‖g‖ with ‖g‖² a
-    chi-squared number of b degrees of freedom. Weyl's inequality does the rest.
-    """
-    k = n_clusters - 1
-    leading = float(np.maximum(known.eigenvalues[:k], 0.0).sum()) + k * norm
-    return known.trace_lower - leading - known.error
-
-
-def _probable_gap(approximation: LowRank, known: Moments, n_clusters: int, norm: float) -> float:
-    """Bound the gap for an optimal clustering of the embedding by ‖E‖₂ ≤ norm."""
-    if approximation.early is not None:
-        return np.inf
-    k, r = n_clusters - 1, approximation.rank
-    cut = np.linalg.eigvalsh(known.centred[r:, r:])[::-1][:k]
-    return float(np.maximum(cut, 0.0).sum()) + k * norm + known.slack
+    members = memberships(labels, operator.carried, n_clusters)
+    Psi = np.random.default_rng([wanted.seed, 1]).standard_normal((len(labels), wanted.probes))
+    result = operator.multiply(np.concatenate([members, Psi], axis=1), run)
+    trace = float(operator.diagonal_after(result).sum())
+    objective = exact_objective(trace, members, result.W[:, :n_clusters])
+    rounding = max(approximation.facts.rounding, operator.rounding(wanted.seed)[0])
+    facts = Facts(trace, rounding, result.row_sums, result.sum_of_squares)
+    size = 0.0
+    if wanted.probes:
+        probed, F = result.W[:, n_clusters:], approximation.factor
+        size = float(np.linalg.norm(probed - F @ gram(F, Psi), 2))
+        size += approximation.eta * float(np.linalg.norm(probed))
+        size += rounding * trace * float(np.sqrt(wanted.probes))
+    return _Later(objective, size, facts)

@@ -79,13 +79,13 @@ def moments(low_rank: LowRank, root_weights: FloatArray | None = None) -> Moment
     Where the method did not meet all of K, tr JKJ is only known to lie between tr JK̂J and
     tr K − uᵀK̂u. Runs with BLAS on one thread, if the caller has seen to that.
     """
-    F, eta = low_rank.factor, low_rank.eta
+    F, eta, facts = low_rank.factor, low_rank.eta, low_rank.facts
     n, s = F.shape
     u = unit_vector(n, root_weights)
     centred, along = centred_gram(F, u)
     size = float(np.linalg.eigvalsh(centred + np.outer(along, along))[-1]) if s else 0.0
-    total = max(low_rank.trace, 0.0)
-    spread = low_rank.rounding * total  # ε·tr K bounds ‖ΔK‖_F and the error of any ⟨K, P⟩
+    total = max(facts.trace, 0.0)
+    spread = facts.rounding * total  # ε·tr K bounds ‖ΔK‖_F and the error of any ⟨K, P⟩
     slack = 2 * s * eta * size + spread
     known = {
         "count": n - 1,
@@ -95,16 +95,16 @@ def moments(low_rank: LowRank, root_weights: FloatArray | None = None) -> Moment
         "drop": 16 * eta * size + spread,
         "error": 2 * spread,
     }
-    if low_rank.row_sums is None or low_rank.sum_of_squares is None:
-        upper = low_rank.trace + spread - float(along @ along) + slack
+    if facts.row_sums is None or facts.sum_of_squares is None:
+        upper = facts.trace + spread - float(along @ along) + slack
         return Moments(trace_lower=0.0, trace_upper=max(upper, 0.0), squares=np.inf, **known)
     length = float(np.sqrt(n)) if root_weights is None else float(np.linalg.norm(root_weights))
-    Ku = low_rank.row_sums / length
+    Ku = facts.row_sums / length
     uKu, norm = float(u @ Ku), float(np.linalg.norm(Ku))
-    trace = low_rank.trace - uKu
-    squares = low_rank.sum_of_squares - 2 * norm**2 + uKu**2
+    trace = facts.trace - uKu
+    squares = facts.sum_of_squares - 2 * norm**2 + uKu**2
     # Each of the three terms is rounded, and their difference may be far smaller than they are.
-    squares += 8 * eta * low_rank.sum_of_squares
+    squares += 8 * eta * facts.sum_of_squares
     squares += 2 * spread * (2 * norm + abs(uKu)) + 3 * spread**2
     return Moments(
         trace_lower=max(trace - 2 * spread, 0.0),

@@ -1,4 +1,4 @@
-"""TODO."""
+"""The objective of labels: L = tr K − Σⱼ ⟨cⱼ, K cⱼ⟩ / ‖cⱼ‖² over the columns of memberships."""
 
 from __future__ import annotations
 
@@ -11,3 +11,14 @@ def memberships(labels: FloatArray, weights: FloatArray | None, n_clusters: int)
     """Return the n × K matrix of memberships: ones as bytes, or these weights."""
     inside = labels[:, None] == np.arange(n_clusters)
     return inside.astype(np.int8) if weights is None else inside * weights[:, None]
+
+
+def exact_objective(trace: float, members: FloatArray, sums: FloatArray) -> float:
+    """Return L from tr K, memberships (of weighted samples their roots) and K times them.
+
+    An empty cluster counts nothing.
+    """
+    sizes = np.square(members).sum(axis=0)
+    within = np.einsum("ij,ij->j", members, sums)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return trace - float(np.where(sizes > 0, within / sizes, 0.0).sum())

@@ -1,4 +1,4 @@
-"""TODO."""
+"""The certificate: what is known of a clustering, and how it reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Certificate:
 
     n_clusters: int
     trace_kernel: float
-    """tr K: the objective of one cluster a sample is 0, and no objective exceeds it."""
+    """tr K: the objective of one cluster per sample is 0, and no objective exceeds it."""
     trace_error: float
     """tr(K − YYᵀ) for the embedding Y that was clustered."""
     gap_bound: float | None = None

@@ -8,7 +8,7 @@ One pass visits every pair of samples once and keeps only W::
         ├───┼───┼───┼───┤                  W[I] += T  Ω[J]
       I │   │ ╲ │ T │   │                  W[J] += Tᵀ Ω[I]
         ├───┼───┼───┼───┤
-        │   │   │ ╲ │   │              so a pass evaluates n(n + 1)/2 entries, and half a tile a
+        │   │   │ ╲ │   │              so a pass evaluates n(n + 1)/2 entries, and half a tile per
         ├───┼───┼───┼───┤              row more on the diagonal.
         │   │   │   │ ╲ │
         └───┴───┴───┴───┘
@@ -36,38 +36,43 @@ It is compiled for several levels of the processor and the best one is chosen at
 grid is its own, and depends on n alone as well.
 
 **Threads.** ``threads.Crew`` is a pool of Python threads; NumPy, SciPy and BLAS release the lock
-of the interpreter. BLAS and OpenMP are held to one thread (``pools``), so that their sums do not
-depend on the machine. Ctrl-C is answered between tiles.
+of the interpreter. BLAS and OpenMP are held to one thread (``sketchmeans.blas``), so that their
+sums do not depend on the machine. Ctrl-C is answered between tiles. A ``Run`` says how many
+threads there are, and nothing of it changes a result.
 
-**Three passes, one result.** ``tournament_pass`` takes tiles from data. ``panel_pass`` reads a
-kernel that exists as an array, row panel by row panel, in order. ``rectangular_product`` serves
+**Three passes, one result.** ``tournament_pass`` takes tiles from data. ``strip_pass`` reads a
+kernel that exists as an array, one strip of rows after another. ``rectangular_product`` serves
 new points. ``hadamard.fwht`` is the transform for whole columns.
 """
 
 from sketchmeans.engine.hadamard import fwht
 from sketchmeans.engine.native import engine_name
 from sketchmeans.engine.passes import (
+    NumpyTiles,
     Pass,
     RightHandSide,
-    panel_pass,
     rectangular_product,
-    symmetric_pass,
+    strip_pass,
     tournament_pass,
 )
+from sketchmeans.engine.run import ALONE, Progress, Run
 from sketchmeans.engine.schedule import native_tile_rows, tile_rows, tournament
 from sketchmeans.engine.threads import Crew, count_threads
 
 __all__ = [
+    "ALONE",
     "Crew",
+    "NumpyTiles",
     "Pass",
+    "Progress",
     "RightHandSide",
+    "Run",
     "count_threads",
     "engine_name",
     "fwht",
     "native_tile_rows",
-    "panel_pass",
     "rectangular_product",
-    "symmetric_pass",
+    "strip_pass",
     "tile_rows",
     "tournament",
     "tournament_pass",

@@ -79,9 +79,8 @@ def fwht(columns: FloatArray, *, n_threads: int = 1, overwrite: bool = False) ->
     def transform(block: slice) -> None:
         result[:, block] = _transform_block(np.ascontiguousarray(columns[:, block]))
 
-    blocks = [slice(start, min(start + _COLUMNS, m)) for start in range(0, m, _COLUMNS)]
     with Crew(n_threads) as crew:
-        crew.each(transform, blocks)
+        crew.each(transform, row_blocks(m, _COLUMNS))
     return result
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from sketchmeans._arrays import FloatArray
+from sketchmeans.blocks import row_blocks
 from sketchmeans.kernels import (
     Cosine,
     Gaussian,
@@ -161,8 +162,7 @@ class Panels:
         self._whole: FloatArray | None = None
         if whole:
             packed = aligned_empty((-(-n // self.panel), width, self.panel), dtype)
-            for start in range(0, n, block):
-                here = slice(start, min(start + block, n))
+            for here in row_blocks(n, block):
                 self._pack(here, packed[self._places(here)])
             self._whole = packed
 
@@ -173,7 +173,7 @@ class Panels:
         block = np.ascontiguousarray(self._rows(rows), self.dtype)
         compiled().pack(block, out)
 
-    def block(self, rows: slice) -> FloatArray:
+    def of(self, rows: slice) -> FloatArray:
         """Return the panels of a block of rows."""
         if self._whole is not None:
             return self._whole[self._places(rows)]

@@ -11,11 +11,9 @@ import numpy as np
 
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blocks import row_blocks
+from sketchmeans.engine.run import ALONE, Run
 from sketchmeans.engine.schedule import Turns, tile_rows, tournament
 from sketchmeans.engine.threads import Crew
-
-Progress = Callable[[int, int], None]
-"""Called with the tiles done and the tiles of the pass, from the thread that called the pass."""
 
 Tile = Callable[[slice, slice, FloatArray], FloatArray]
 """Computes K[rows, columns]; may use the given scratch array of that shape, or not."""
@@ -25,7 +23,7 @@ class Tiles(Protocol):
     """The tiles of a symmetric K, each computed and multiplied at once."""
 
     @property
-    def side(self) -> int:
+    def rows(self) -> int:
         """Rows of a tile: a function of n alone, for it decides the bits."""
 
     def add(self, rows: slice, columns: slice, W: FloatArray, diagonal: FloatArray) -> float:
@@ -34,8 +32,8 @@ class Tiles(Protocol):
         A tile on the diagonal is added once, and fills its part of ``diagonal``.
         """
 
-    def diagonal_entries(self, side: int) -> int:
-        """Return the kernel entries that a tile on the diagonal takes."""
+    def diagonal_entries(self, rows: int) -> int:
+        """Return the kernel entries that a tile of so many rows on the diagonal takes."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +50,8 @@ class Pass:
     """K_ii as the tiles had it, in float64."""
     entries: int
     """Kernel entries evaluated, or read."""
-    audit: float = 0.0
-    """Measured relative error of W, where the pass could measure it by itself."""
+    relative_error: float = 0.0
+    """Of W, where the pass could measure it by itself."""
 
 
 class RightHandSide:
@@ -80,12 +78,12 @@ class RightHandSide:
         pack: bool = False,
     ) -> None:
         self.matrix, self.carried, self.dtype = matrix, carried, dtype
-        self.n, self.width = matrix.shape
+        self.shape = self.n, self.width = matrix.shape
         self._packed: FloatArray | None = None
         if pack:
-            self._packed = self.block(slice(0, self.n))
+            self._packed = self.rows(slice(0, self.n))
 
-    def block(self, rows: slice) -> FloatArray:
+    def rows(self, rows: slice) -> FloatArray:
         """Return the rows of [Ω, u]."""
         if self._packed is not None:
             return self._packed[rows]
@@ -148,43 +146,27 @@ class NumpyTiles:
 
     def __init__(self, tile: Tile, right: RightHandSide) -> None:
         self.tile, self.right = tile, right
-        self.side = tile_rows(right.n)
+        self.rows = tile_rows(right.n)
         self._scratch = threading.local()
 
     def add(self, rows: slice, columns: slice, W: FloatArray, diagonal: FloatArray) -> float:
         """Add the products of one tile; see ``Tiles``."""
         shape = (rows.stop - rows.start, columns.stop - columns.start)
         if not hasattr(self._scratch, "tile"):
-            self._scratch.tile = np.empty(self.side**2, self.right.dtype)
+            self._scratch.tile = np.empty(self.rows**2, self.right.dtype)
         out = self._scratch.tile[: shape[0] * shape[1]].reshape(shape)
         T = self.tile(rows, columns, out)
         total = sum_of_squares(T, rows, columns)
-        W[rows] += thin_product(T, self.right.block(columns))
+        W[rows] += thin_product(T, self.right.rows(columns))
         if rows == columns:
             diagonal[rows] = T.diagonal()
         else:
-            W[columns] += thin_product(T.T, self.right.block(rows))
+            W[columns] += thin_product(T.T, self.right.rows(rows))
         return total
 
-    def diagonal_entries(self, side: int) -> int:
+    def diagonal_entries(self, rows: int) -> int:
         """Return the kernel entries of a tile on the diagonal: all of them."""
-        return side * side
-
-
-def symmetric_pass(
-    tile: Tile,
-    right: RightHandSide,
-    *,
-    crew: Crew,
-    progress: Progress | None = None,
-) -> Pass:
-    """Compute K [Ω, u] for symmetric K from a function that computes tiles.
-
-    Kernel entries: n(n + 1)/2 and at most half a tile a row more. Memory: n × (width + 1) numbers
-    in float64 and, a thread, one tile and four blocks of rows.
-    """
-    tiles = NumpyTiles(tile, right)
-    return tournament_pass(tiles, right.n, right.width, crew=crew, progress=progress)
+        return rows * rows
 
 
 def tournament_pass(
@@ -193,14 +175,14 @@ def tournament_pass(
     width: int,
     *,
     crew: Crew,
-    progress: Progress | None = None,
+    run: Run = ALONE,
 ) -> Pass:
     """Compute K [Ω, u] for symmetric K, each pair of row blocks evaluated once.
 
-    Kernel entries: n(n + 1)/2 and at most half a tile a row more. Memory: n × (width + 1) numbers
+    Kernel entries: n(n + 1)/2 and at most half a tile per row more. Memory: n × (width + 1) numbers
     in float64, and what the tiles need.
     """
-    blocks = row_blocks(n, tiles.side)
+    blocks = row_blocks(n, tiles.rows)
     W = np.zeros((n, width + 1))
     squares = np.zeros(len(blocks))
     diagonal = np.empty(n)
@@ -215,19 +197,19 @@ def tournament_pass(
     total = len(blocks) * (len(blocks) + 1) // 2
     rounds = enumerate(tournament(len(blocks)))
     tasks = ((round_, pair) for round_, pairs in rounds for pair in pairs)
-    crew.each(compute, tasks, progress and (lambda done: progress(done, total)))
-    sides = [block.stop - block.start for block in blocks]
-    entries = (n * n - sum(side * side for side in sides)) // 2
-    entries += sum(tiles.diagonal_entries(side) for side in sides)
+    crew.each(compute, tasks, lambda done: run.report(done, total))
+    sizes = [block.stop - block.start for block in blocks]
+    entries = (n * n - sum(size * size for size in sizes)) // 2
+    entries += sum(tiles.diagonal_entries(size) for size in sizes)
     return Pass(W[:, :width], W[:, width].copy(), float(squares.sum()), diagonal, entries)
 
 
-def panel_rows(n: int) -> int:
+def strip_rows(n: int) -> int:
     """Return how many whole rows of K are read at once: about 2^20 numbers, at most 256 rows."""
     return max(1, min(256, (1 << 20) // n))
 
 
-def panel_pass(
+def strip_pass(
     read: Callable[[slice], FloatArray],
     multiply: Callable[[FloatArray], FloatArray],
     n: int,
@@ -236,48 +218,48 @@ def panel_pass(
     carried: FloatArray | None,
     audited: FloatArray,
     crew: Crew,
-    progress: Progress | None = None,
+    run: Run = ALONE,
 ) -> Pass:
-    """Compute K [Ω, u] for a K that exists row by row, reading each panel of rows once, in order.
+    """Compute K [Ω, u] for a K that exists row by row, reading each strip of rows once, in order.
 
-    Memory: n × width numbers in float64 and, a thread, a panel of about 2^20 numbers and its copy.
+    Memory: n × width numbers in float64 and, per thread, a strip of about 2^20 numbers and a copy.
 
     Parameters
     ----------
     read : callable
-        Returns whole rows of K as a dense array. Called for consecutive panels, one at a time.
+        Returns whole rows of K as a dense array. Called for consecutive strips, one at a time.
     multiply : callable
         Returns rows @ Ω.
     audited : array of int
-        Rows of which the product is computed again in float64, for ``Pass.audit``.
+        Rows of which the product is computed again in float64, for ``Pass.relative_error``.
     """
     W = np.empty((n, width))
     row_sums, squares, diagonal = np.empty(n), np.empty(n), np.empty(n)
     errors, sizes = np.zeros(n), np.zeros(n)
-    panels = row_blocks(n, panel_rows(n))
-    waiting = iter(panels)
+    strips = row_blocks(n, strip_rows(n))
+    waiting = iter(strips)
     reading = threading.Lock()
 
     def compute(_: int) -> None:
-        with reading:  # whoever comes next reads the next panel: K is read in order
+        with reading:  # whoever comes next reads the next strip: K is read in order
             rows = next(waiting)
-            panel = read(rows)
-        sum_of_squares(panel, rows, slice(0, n))
-        squares[rows] = np.vecdot(panel, panel, dtype=np.float64)
-        diagonal[rows] = panel[np.arange(len(panel)), np.arange(rows.start, rows.stop)]
-        weighted = panel if carried is None else panel * carried
+            strip = read(rows)
+        sum_of_squares(strip, rows, slice(0, n))
+        squares[rows] = np.vecdot(strip, strip, dtype=np.float64)
+        diagonal[rows] = strip[np.arange(len(strip)), np.arange(rows.start, rows.stop)]
+        weighted = strip if carried is None else strip * carried
         row_sums[rows] = weighted.sum(axis=1, dtype=np.float64)
-        W[rows] = multiply(panel)
+        W[rows] = multiply(strip)
         mine = audited[(audited >= rows.start) & (audited < rows.stop)]
         if len(mine):
-            truth = multiply(panel[mine - rows.start].astype(np.float64))
+            truth = multiply(strip[mine - rows.start].astype(np.float64))
             errors[mine] = np.square(W[mine] - truth).sum(axis=1)
             sizes[mine] = np.square(truth).sum(axis=1)
 
-    total = len(panels)
-    crew.each(compute, range(total), progress and (lambda done: progress(done, total)))
-    audit = float(np.sqrt(errors.sum() / sizes.sum())) if sizes.any() else 0.0
-    return Pass(W, row_sums, float(squares.sum()), diagonal, n * n, audit)
+    total = len(strips)
+    crew.each(compute, range(total), lambda done: run.report(done, total))
+    error = float(np.sqrt(errors.sum() / sizes.sum())) if sizes.any() else 0.0
+    return Pass(W, row_sums, float(squares.sum()), diagonal, n * n, error)
 
 
 def rectangular_product(
@@ -289,7 +271,7 @@ def rectangular_product(
 ) -> FloatArray:
     """Compute K[rows, :] @ right for ``n_rows`` new points against all samples, in float64.
 
-    Kernel entries: n_rows · n. Memory: the result and a tile a thread.
+    Kernel entries: n_rows · n. Memory: the result and a tile per thread.
     """
     n, width = right.shape
     blocks = row_blocks(n, 256)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any, TypeVar
+from contextlib import nullcontext
+from typing import Any, Generic, TypeVar
 
 import joblib
 import numpy as np
@@ -36,6 +37,7 @@ def count_threads(n_jobs: int | None) -> int:
     if n_jobs == 0:
         raise ValueError("n_jobs=0 is no number of threads: give 1, 2, …, -1 (all) or None.")
     if n_jobs < 0:
+        # joblib.effective_n_jobs would count the workers of a cluster, and ours are threads here.
         return max(1, joblib.cpu_count() + 1 + n_jobs)
     return n_jobs
 
@@ -120,49 +122,33 @@ class Crew:
         ``progress`` is called with the number of tasks done, now and then and at the end, from the
         thread that called ``each``.
         """
-        lock = threading.Lock()
-        waiting = iter(tasks)
-        done = reported = 0
+        shared = _Shared(tasks)
+        reported = 0
         self.stopped = False
 
-        def take() -> Iterator[Task]:
-            while not self.stopped:
-                with lock:
-                    try:
-                        task = next(waiting)
-                    except StopIteration:
-                        return
-                yield task
+        def report() -> None:
+            nonlocal reported
+            if progress is not None and shared.done > reported:
+                reported = shared.done
+                progress(reported)
 
-        def drain(report: Callable[[], None] | None = None) -> None:
-            nonlocal done
+        def drain(after: Callable[[], None] = lambda: None) -> None:
             try:
                 # Overflow and NaN are looked for by the pass itself, which can say where they are.
                 with np.errstate(over="ignore", invalid="ignore"):
-                    for task in take():
-                        work(task)
-                        with lock:
-                            done += 1
-                        if report is not None:
-                            report()
-            except Abandoned:
+                    while not self.stopped:
+                        work(shared.take())
+                        shared.finish()
+                        after()
+            except (Abandoned, _Empty):
                 pass
             except BaseException:
                 self.stopped = True
                 raise
 
         def help_out() -> None:
-            if self._blas:
-                with OneBlasThread():
-                    drain()
-            else:
+            with OneBlasThread() if self._blas else nullcontext():
                 drain()
-
-        def report() -> None:
-            nonlocal reported
-            if progress is not None and done > reported:
-                reported = done
-                progress(reported)
 
         drains: list[Future[None]] = []
         try:
@@ -176,6 +162,29 @@ class Crew:
                 wait(drains)
             raise
         report()
+
+
+class _Empty(Exception):
+    """Raised where no task is left."""
+
+
+class _Shared(Generic[Task]):
+    """Tasks that threads take one after the other, and how many are done."""
+
+    def __init__(self, tasks: Iterable[Task]) -> None:
+        self._waiting = iter(tasks)
+        self._lock = threading.Lock()
+        self.done = 0
+
+    def take(self) -> Task:
+        with self._lock:
+            for task in self._waiting:
+                return task
+        raise _Empty
+
+    def finish(self) -> None:
+        with self._lock:
+            self.done += 1
 
 
 class Signal:

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.checks import check_choice
 from sketchmeans.engine import count_threads
+from sketchmeans.engine.run import ALONE, Run
 from sketchmeans.estimators.checks import (
     check_kernel_options,
     check_precomputed,
+    check_weights,
     describe_text,
     plain_array,
     plain_csr,
 )
-from sketchmeans.estimators.memory import parse_bytes
+from sketchmeans.estimators.memory import copied_bytes, parse_bytes
 from sketchmeans.estimators.progress import CallbackSupportMixin
 from sketchmeans.kernels import kernel_class, make_kernel
 from sketchmeans.kernels.bandwidth import resolve_gamma
@@ -38,6 +41,18 @@ from sketchmeans.operators import (
     PrecomputedOperator,
 )
 from sketchmeans.operators.features import prefers_features
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Data that passed all checks, and the kernel of them."""
+
+    X: Any
+    operator: KernelOperator
+    gamma: float | None
+    weights: FloatArray | None
+    copied: int
+    """Bytes that X takes beyond what was given."""
 
 
 class KernelEstimator(CallbackSupportMixin, BaseEstimator):
@@ -78,11 +93,23 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
             raise ValueError("n_jobs=0 is no number of threads: give 1, 2, …, -1 (all) or None.")
         parse_bytes(self.memory_limit)
 
-    def _thread_count(self) -> int:
+    def _run(self) -> Run:
         """Return the threads for kernel entries: one for a callable, unless n_jobs was set."""
         if callable(self.kernel) and self.n_jobs is None:
-            return 1
-        return count_threads(self.n_jobs)
+            return ALONE
+        return Run(count_threads(self.n_jobs))
+
+    def _check_size(self, n: int) -> None:
+        """Refuse options that n samples are too few for."""
+
+    def _prepare(self, X: Any, sample_weight: Any, seed: int) -> Checked:
+        """Check the data and the weights, and make the operator."""
+        given_rows = self.kernel == "precomputed"
+        checked = self._check_data(X, reset=True, given_rows=given_rows)
+        self._check_size(checked.shape[0])
+        weights = check_weights(sample_weight, checked.shape[0])
+        operator, gamma = self._make_operator(checked, weights, seed)
+        return Checked(checked, operator, gamma, weights, copied_bytes(X, checked))
 
     def _check_data(self, X: Any, *, reset: bool, given_rows: bool) -> Any:
         """Return X as a float array or CSR matrix, without a copy where that can be."""
@@ -148,3 +175,16 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self)
         given_rows = isinstance(self._new_points, GivenRows)
         return self._check_data(X, reset=False, given_rows=given_rows)
+
+
+def kernel_of(model: KernelEstimator, X: Any) -> KernelOperator:
+    """Return the kernel that a fitted model has of data X, with the gamma that it found."""
+    same = clone(model).set_params(**({} if model.gamma_ is None else {"gamma": model.gamma_}))
+    checked = model._check_data(X, reset=False, given_rows=model.kernel == "precomputed")
+    operator, _ = same._make_operator(checked, None, 0)
+    return operator
+
+
+def run_of(model: KernelEstimator) -> Run:
+    """Return the threads that a model works with."""
+    return model._run()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,19 +13,23 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blas import OneBlasThread
-from sketchmeans.blocks import distinct_rows, relative_weights, row_blocks
-from sketchmeans.certificate import certify
-from sketchmeans.certificate.objective import memberships
+from sketchmeans.blocks import distinct_rows
+from sketchmeans.certificate.certifying import Wanted, certificate_for
 from sketchmeans.checks import check_count, check_number
-from sketchmeans.engine import Crew
+from sketchmeans.estimators.base import Checked
 from sketchmeans.estimators.checks import check_clusters, check_weights
+from sketchmeans.estimators.documents import documented
+from sketchmeans.estimators.embedded import Embedded
+from sketchmeans.estimators.kmeans import best_start, inertia, move_centers, nearest_centers
 from sketchmeans.estimators.lloyd import Refined, refine
-from sketchmeans.estimators.progress import FitProgress, Tick, with_callbacks
-from sketchmeans.estimators.sketched import Embedded, SketchedEstimator, work_of
+from sketchmeans.estimators.memory import Budget
+from sketchmeans.estimators.progress import FitProgress, with_callbacks
+from sketchmeans.estimators.sketched import SketchedEstimator, work_of
 from sketchmeans.lowrank import ColumnStream
-from sketchmeans.operators.cross import refuse_infinite
+from sketchmeans.lowrank.result import Cost
 
 
+@documented
 class KernelKMeans(ClusterMixin, SketchedEstimator):
     """Kernel K-means for data whose kernel matrix nobody can store.
 
@@ -44,16 +49,13 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         Starts of K-means; the best is kept.
     max_iter, tol
         Of K-means, as in scikit-learn.
-    kernel, gamma, degree, coef0, kernel_params, method, oversampling, sketch, truncation, \
-n_passes, precision, memory_limit, n_jobs, random_state, verbose
-        See ``KernelEmbedding``.
+    [kernel, gamma, degree, coef0, kernel_params]
+    [method, oversampling, sketch, truncation, n_passes]
+    [precision, memory_limit, n_jobs, random_state, verbose]
 
     Attributes
     ----------
-    labels_ : array of shape (n_samples,)
-        The cluster of each sample.
-    embedding_ : array of shape (n_samples, rank_)
-        Y, with K ≈ YYᵀ.
+    [labels_, embedding_]
     cluster_centers_ : array of shape (n_clusters, rank_)
         Centroids in the embedding.
     inertia_ : float
@@ -61,10 +63,7 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
         embedding; after refinement in feature space, exactly.
     n_iter_ : int
         Iterations of the best start of K-means.
-    certificate_ : Certificate
-        How far the labels can be from the best possible; ``print`` it.
-    eigenvalues_, rank_, width_, gamma_, stats_, n_features_in_
-        See ``KernelEmbedding``.
+    [certificate_, eigenvalues_, rank_, gamma_, stats_, n_features_in_]
 
     Examples
     --------
@@ -132,6 +131,22 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
         check_count("n_refine", self.n_refine, 0)
         check_number("tol", self.tol, least=0.0)
 
+    def _check_size(self, n: int) -> None:
+        check_clusters(self.n_clusters, n)
+        super()._check_size(n)
+
+    @property
+    def _n_clusters(self) -> int:
+        return int(self.n_clusters)
+
+    def _budget(self, data: Checked, dtype: Any) -> Budget:
+        return replace(
+            super()._budget(data, dtype),
+            n_clusters=self.n_clusters,
+            n_init=self.n_init,
+            n_refine=self.n_refine,
+        )
+
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Cluster the rows of X.
@@ -150,112 +165,73 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
                     f"n_refine={self.n_refine} needs more passes over the kernel, and a "
                     "ColumnStream is seen once. Set n_refine=0."
                 )
-            embedded = self._embed(
-                X,
-                sample_weight,
-                progress,
-                n_clusters=self.n_clusters,
-                n_init=self.n_init,
-                n_refine=self.n_refine,
-            )
+            embedded = self._embed(X, sample_weight, progress)
             check_clusters(self.n_clusters, len(embedded.embedding))
             with progress.stage("K-means"):
-                found = self._cluster(embedded)
-            refined, at_most = None, np.inf
+                seeds = embedded.random_state.randint(2**31 - 1, size=self.n_init)
+                found = best_start(
+                    KMeans(self.n_clusters, max_iter=self.max_iter, tol=self.tol),
+                    seeds,
+                    embedded.embedding,
+                    embedded.weights,
+                    side_by_side=embedded.plan.n_starts,
+                )
+            labels, at_most, refined = found.labels_, np.inf, None
             if self.n_refine:
-                assert embedded.operator is not None
-                work = work_of(embedded.operator, self.n_refine)
-                with progress.stage("refine", work) as tick:
-                    refined = self._refine(embedded, found.labels_, tick)
-                embedded.cost.add(refined)
-                rounding, checked = embedded.operator.rounding()
-                embedded.cost.audit_entries += checked
-                at_most = refined.inertia + rounding * refined.reach
+                refined, embedded, at_most = self._refine(embedded, labels, progress)
+                labels = refined.labels
             with progress.stage("certify"):
-                certificate = certify(
-                    embedded.operator,
-                    found.labels_ if refined is None else refined.labels,
-                    embedded.low_rank,
-                    n_clusters=self.n_clusters,
+                wanted = Wanted(
+                    self.n_clusters,
                     objective_at_most=at_most,
                     embedding_dtype=embedded.embedding.dtype,
                 )
+                certificate = certificate_for(embedded.operator, labels, embedded.low_rank, wanted)
         self._publish(embedded, progress.seconds)
         self.certificate_ = certificate
         self.n_iter_ = found.n_iter_
         self.cluster_centers_ = found.cluster_centers_
-        if refined is None:
-            self.labels_ = found.labels_
-            self.inertia_ = self._inertia(self.embedding_, embedded.weights)
-        else:
-            self.labels_ = refined.labels
-            self.inertia_ = refined.inertia
-            self._move_centers(embedded.weights)
-        self._centroids = None if refined is None else refined.centroids
-        self._samples = None
-        if refined is not None and embedded.operator is not None:
-            # Exact distances need all samples, also where the embedding needs only landmarks.
-            self._samples = embedded.operator.for_new_points()
+        self.labels_ = labels
+        self._settle(embedded, refined)
         self._warn_of_duplicates(embedded)
         return self
 
-    def _cluster(self, embedded: Embedded) -> KMeans:
-        """Run the starts of K-means side by side, each on one thread, and return the best."""
-        seeds = embedded.random_state.randint(2**31 - 1, size=self.n_init)
-        weights = relative_weights(embedded.weights)
-        found: dict[int, KMeans] = {}
+    def _refine(
+        self, embedded: Embedded, labels: FloatArray, progress: FitProgress
+    ) -> tuple[Refined, Embedded, float]:
+        """Run exact Lloyd iterations in feature space from the labels of the sketch.
 
-        def start(index: int) -> None:
-            model = KMeans(
+        Return also the embedding with their cost, and what the objective is at most.
+        """
+        operator = embedded.operator
+        assert operator is not None
+        with progress.stage("refine", work_of(operator, self.n_refine)) as tick:
+            refined = refine(
+                operator,
+                labels,
                 self.n_clusters,
-                n_init=1,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                random_state=seeds[index],
+                n_iter=self.n_refine,
+                weights=embedded.weights,
+                run=replace(embedded.plan.run, progress=tick),
             )
-            found[index] = model.fit(embedded.embedding, sample_weight=weights)
+        rounding, checked = operator.rounding()
+        cost = embedded.cost + refined.cost + Cost(audit_entries=checked)
+        at_most = refined.inertia + rounding * refined.reach
+        return refined, replace(embedded, cost=cost), at_most
 
-        # NOTE: scikit-learn's K-means sums in the order of its threads, so that its last bits
-        # depend on them. The crew gives one thread to a start, and runs starts side by side.
-        with Crew(embedded.plan.n_starts) as crew:
-            crew.each(start, range(self.n_init))
-        return found[min(found, key=lambda index: (found[index].inertia_, index))]
-
-    def _inertia(self, Y: FloatArray, weights: FloatArray | None) -> float:
-        """Return the weighted sum of squared distances to the centroids, in float64."""
-        total = 0.0
-        for rows in row_blocks(len(Y)):
-            centers = self.cluster_centers_[self.labels_[rows]].astype(np.float64)
-            squares = np.square(Y[rows] - centers).sum(axis=1)
-            with OneBlasThread():
-                total += float(squares.sum() if weights is None else squares @ weights[rows])
-        return total
-
-    def _refine(self, embedded: Embedded, labels: FloatArray, tick: Tick) -> Refined:
-        """Run exact Lloyd iterations in feature space from the labels of the sketch."""
-        assert embedded.operator is not None
-        return refine(
-            embedded.operator,
-            labels,
-            self.n_clusters,
-            n_iter=self.n_refine,
-            weights=embedded.weights,
-            n_threads=embedded.plan.n_threads,
-            pack=embedded.plan.pack,
-            progress=tick,
-        )
-
-    def _move_centers(self, weights: FloatArray | None) -> None:
-        """Put the centers to the means of the refined clusters; one that is empty stays."""
-        heavy = np.ones(len(self.labels_)) if weights is None else weights
-        sizes = np.bincount(self.labels_, heavy, self.n_clusters)
-        sums = np.zeros(self.cluster_centers_.shape)
-        for rows in row_blocks(len(heavy)):
-            member = memberships(self.labels_[rows], heavy[rows], self.n_clusters)
-            with OneBlasThread():
-                sums += member.T @ self.embedding_[rows].astype(np.float64)
-        full = sizes > 0
-        self.cluster_centers_[full] = sums[full] / sizes[full, None]
+    def _settle(self, embedded: Embedded, refined: Refined | None) -> None:
+        """Set the objective and what ``predict`` measures distances by."""
+        given = self.embedding_, self.cluster_centers_, self.labels_, embedded.weights
+        self._centroids = self._samples = None
+        if refined is None:
+            self.inertia_ = inertia(*given)
+            return
+        self.inertia_ = refined.inertia
+        move_centers(*given)
+        self._centroids = refined.centroids
+        if embedded.operator is not None:
+            # Exact distances need all samples, also where the embedding needs only landmarks.
+            self._samples = embedded.operator.for_new_points()
 
     def _warn_of_duplicates(self, embedded: Embedded) -> None:
         """Warn as scikit-learn's K-means does where there are too few distinct points.
@@ -286,27 +262,17 @@ n_passes, precision, memory_limit, n_jobs, random_state, verbose
     def _assign(self, X: Any, *, measure: bool) -> tuple[FloatArray, FloatArray]:
         """Return the nearest cluster of each point and, if measured, its squared distance."""
         X = self._check_new(X)
-        n_threads = self._thread_count()
+        run = self._run()
         if self._centroids is not None and self._samples is not None:
             diagonal = self._samples.diagonal_of(X) if measure else np.zeros(X.shape[0])
-            return self._centroids.assign(self._samples.against(X), diagonal, n_threads)
-        cross = self._new_points.against(X)
-        Y = cross.multiply(self._dual, n_threads=n_threads)
-        centers = self.cluster_centers_.astype(np.float64)
-        labels = np.empty(len(Y), np.int32)
-        squares = np.empty(len(Y))
-        for rows in row_blocks(len(Y)):
-            with np.errstate(over="ignore", invalid="ignore"):
-                distances = np.square(centers).sum(axis=1) - 2 * Y[rows] @ centers.T
-                labels[rows] = distances.argmin(axis=1)
-                squares[rows] = np.square(Y[rows] - centers[labels[rows]]).sum(axis=1)
-            refuse_infinite(distances, rows.start)
-        return labels, squares
+            return self._centroids.assign(self._samples.against(X), diagonal, run)
+        Y = self._new_points.against(X).multiply(self._dual, run)
+        return nearest_centers(Y, self.cluster_centers_.astype(np.float64))
 
     def predict(self, X: Any) -> FloatArray:
         """Return the nearest cluster of each point.
 
-        Kernel entries: n a point, for the n training samples. After refinement the distances are
+        Kernel entries: n per point, for the n training samples. After refinement the distances are
         exact ones in feature space, to the centroids from which ``labels_`` were assigned.
 
         Parameters

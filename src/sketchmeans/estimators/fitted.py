@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans._arrays import FloatArray
 from sketchmeans.estimators.embedding import KernelEmbedding
-from sketchmeans.estimators.sketched import EXTRA_RANK
+from sketchmeans.estimators.sizing import auto_rank
 
 _KERNEL = ("kernel", "gamma", "degree", "coef0", "kernel_params", "precision")
 
@@ -54,7 +54,7 @@ def shown(model: Any, X: Any = None, *, random_state: Any = 0) -> Shown:
     options = {name: getattr(model, name) for name in (*_KERNEL, "n_jobs")}
     if model.gamma_ is not None:
         options["gamma"] = model.gamma_
-    rank = min(model.n_clusters + EXTRA_RANK, X.shape[0])
+    rank = auto_rank(model.n_clusters, X.shape[0])
     extra = KernelEmbedding(rank, random_state=random_state, **options).fit(X)
     return Shown(extra.embedding_, labels, extra.eigenvalues_, dropped(extra), extra.width_, True)
 

@@ -6,15 +6,15 @@ distance ‖Φ(xᵢ) − μⱼ‖² of the paper's eq. (4), in n × K memory.
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 
 import numpy as np
 
 from sketchmeans._arrays import FloatArray
-from sketchmeans.blocks import row_blocks
+from sketchmeans.blocks import masses, row_blocks
 from sketchmeans.certificate.objective import memberships
-from sketchmeans.engine.passes import Progress
+from sketchmeans.engine.run import ALONE, Run
+from sketchmeans.lowrank.result import Cost
 from sketchmeans.operators import KernelOperator
 from sketchmeans.operators.cross import CrossKernel
 
@@ -47,12 +47,24 @@ class FeatureCentroids:
         distances[:, self.sizes == 0] = np.inf
         return distances
 
+    @classmethod
+    def of(
+        cls, labels: FloatArray, weights: FloatArray | None, sums: FloatArray, n_clusters: int
+    ) -> FeatureCentroids:
+        """Return the means of clusters; ``sums`` are K times the memberships of ``labels``."""
+        mass = masses(weights, len(labels))
+        sizes = np.bincount(labels, mass, n_clusters)
+        own = sums[np.arange(len(labels)), labels]
+        within = np.bincount(labels, mass * own, n_clusters)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return cls(labels, weights, sizes, np.where(sizes > 0, within / sizes**2, 0.0))
+
     def assign(
-        self, cross: CrossKernel, diagonal: FloatArray, n_threads: int
+        self, cross: CrossKernel, diagonal: FloatArray, run: Run
     ) -> tuple[FloatArray, FloatArray]:
         """Return the nearest centroid of each new point, and its squared distance."""
         members = memberships(self.labels, self.weights, len(self.sizes))
-        return self.nearest(cross.multiply(members, n_threads=n_threads), diagonal)
+        return self.nearest(cross.multiply(members, run), diagonal)
 
     def nearest(self, sums: FloatArray, diagonal: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the nearest centroid of each point and its squared distance, block by block."""
@@ -79,8 +91,7 @@ class Refined:
     ε·√(K_ii K_jj) give ``inertia`` to ε times this."""
     objectives: tuple[float, ...]
     """The exact objective of the labels before each iteration; never rises if K ≽ 0."""
-    passes: int
-    entries: int
+    cost: Cost
 
 
 def refine(
@@ -90,15 +101,13 @@ def refine(
     *,
     n_iter: int,
     weights: FloatArray | None = None,
-    n_threads: int = 1,
-    pack: bool = True,
     repair: bool = False,
-    progress: Progress | None = None,
+    run: Run = ALONE,
 ) -> Refined:
     """Run exact Lloyd iterations in feature space, starting from ``labels``.
 
-    Passes over K: one an iteration, fewer if the labels stop changing. Kernel entries: those of the
-    passes. Memory: n × (K + 1) numbers in float64 for the sums, a byte or a weight for each
+    Passes over K: one per iteration, fewer if the labels stop changing. Kernel entries: those of
+    the passes. Memory: n × (K + 1) numbers in float64 for the sums, a byte or a weight for each
     membership, and what a pass takes.
 
     Parameters
@@ -114,48 +123,42 @@ def refine(
         Of the samples.
     repair : bool
         Give a cluster that lost all members the sample farthest from its centroid.
-    n_threads, pack, progress
-        See ``KernelOperator.multiply``.
+    run : Run
+        Does not change the result.
     """
-    unweighted = copy.copy(operator)
-    unweighted.root_weights = None
+    plain = operator.unweighted()
+    mass = masses(weights, len(labels))
     diagonal: FloatArray | None = None
-    heavy = np.ones(len(labels)) if weights is None else weights
     objectives: list[float] = []
-    entries = 0
+    cost = Cost()
     for index in range(n_iter):
-
-        def report(done: int, total: int, index: int = index) -> None:
-            if progress is not None:
-                progress(index * total + done, n_iter * total)
-
         members = memberships(labels, weights, n_clusters)
-        result = unweighted.multiply(members, n_threads=n_threads, progress=report, pack=pack)
-        entries += result.entries
+        result = plain.multiply(members, run.part(index, n_iter))
+        cost += Cost(1, result.entries)
         if diagonal is None:
-            diagonal = unweighted.diagonal() if operator.cheap_diagonal else result.diagonal
-        sizes = np.bincount(labels, heavy, n_clusters)
-        own = result.W[np.arange(len(labels)), labels]
-        within = np.bincount(labels, heavy * own, n_clusters)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            squared_norms = np.where(sizes > 0, within / sizes**2, 0.0)
-        objectives.append(float(diagonal @ heavy - sizes @ squared_norms))
-        centroids = FeatureCentroids(labels, weights, sizes, squared_norms)
-        new, nearest = centroids.nearest(result.W, diagonal)
+            diagonal = plain.diagonal_after(result)
+        centroids = FeatureCentroids.of(labels, weights, result.W, n_clusters)
+        objectives.append(float(diagonal @ mass - centroids.sizes @ centroids.squared_norms))
+        labels, nearest = centroids.nearest(result.W, diagonal)
         del result, members  # before the next pass allocates its own
-        inertia = float(nearest @ heavy)
+        inertia = float(nearest @ mass)
         if repair:
-            fill_empty(new, nearest * heavy, n_clusters)
-        unchanged = np.array_equal(new, labels)
-        before, labels = labels, new
-        if unchanged:
+            fill_empty(labels, nearest * mass, n_clusters)
+        if np.array_equal(labels, centroids.labels):
             break
     assert diagonal is not None
-    lengths = np.sqrt(np.maximum(diagonal, 0.0))
-    sums = np.bincount(before, heavy * lengths, n_clusters)
+    reach = _reach(labels, centroids, np.sqrt(np.maximum(diagonal, 0.0)), mass)
+    return Refined(labels, centroids, inertia, reach, tuple(objectives), cost)
+
+
+def _reach(
+    labels: FloatArray, centroids: FeatureCentroids, lengths: FloatArray, mass: FloatArray
+) -> float:
+    """Return ``Refined.reach`` for samples of these lengths ‖Φ(xᵢ)‖."""
+    sizes = centroids.sizes
+    sums = np.bincount(centroids.labels, mass * lengths, len(sizes))
     means = np.divide(sums, sizes, out=np.zeros_like(sums), where=sizes > 0)
-    reach = float(heavy @ np.square(lengths + means[labels]))
-    return Refined(labels, centroids, inertia, reach, tuple(objectives), index + 1, entries)
+    return float(mass @ np.square(lengths + means[labels]))
 
 
 def fill_empty(labels: FloatArray, distances: FloatArray, n_clusters: int) -> None:

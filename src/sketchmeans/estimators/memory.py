@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -12,7 +13,12 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans.blocks import BLOCK
+from sketchmeans.engine.run import Run
+from sketchmeans.lowrank.methods import Method
 from sketchmeans.lowrank.needs import kmeans_bytes
+from sketchmeans.lowrank.request import Request
+from sketchmeans.lowrank.result import Cost
+from sketchmeans.operators.base import KernelOperator
 from sketchmeans.text import human
 
 _UNITS = {"": 1, "B": 1}
@@ -56,13 +62,30 @@ def parse_bytes(limit: Any) -> int | None:
 class Plan:
     """How a fit keeps its memory limit."""
 
-    n_threads: int
-    pack: bool
-    """Whether the pass may prepare a copy of the data."""
+    run: Run
     n_starts: int
     """Starts of K-means that run side by side, each with its own copy of the embedding."""
     peak: int
     """Bytes at the highest point, reckoned."""
+
+    def statistics(self, engine: str, precision: Any) -> dict[str, Any]:
+        """Return how a fit was run, for ``stats_``."""
+        return {
+            "planned_bytes": self.peak,
+            "engine": engine,
+            "precision": str(precision),
+            "n_threads": self.run.n_threads,
+        }
+
+
+def spent(cost: Cost, seconds: dict[str, float]) -> dict[str, Any]:
+    """Return what a fit cost, for ``stats_``."""
+    return {
+        "passes": cost.passes,
+        "kernel_entries": cost.entries,
+        "audit_entries": cost.audit_entries,
+        "seconds": {name: round(value, 6) for name, value in seconds.items()},
+    }
 
 
 def copied_bytes(given: Any, checked: Any) -> int:
@@ -76,88 +99,78 @@ def copied_bytes(given: Any, checked: Any) -> int:
     return sum(array.nbytes for array in arrays)
 
 
-def refining_bytes(operator: Any, n_clusters: int, n_threads: int, *, pack: bool) -> int:
+def refining_bytes(operator: KernelOperator, n_clusters: int, run: Run) -> int:
     """Return what an exact Lloyd iteration takes: memberships, sums over clusters, and tiles."""
     n = operator.shape[0]
     members = 2 if operator.root_weights is None else 9
     columns = n * (n_clusters + 1) * 8 + n * n_clusters * members + n * 120
-    return columns + operator.scratch_bytes(n_clusters, n_threads, pack=pack)
+    return columns + operator.scratch_bytes(n_clusters, run)
 
 
-def plan(
-    operator: Any,
-    needs: Callable[[int, bool], Any],
-    *,
-    rank: int,
-    width: int,
-    n_clusters: int | None,
-    n_init: int,
-    n_refine: int,
-    embedding_itemsize: int,
-    n_threads: int,
-    limit: int | None,
-    copied: int = 0,
-    early: bool = False,
-    left_out: bool = False,
-) -> Plan:
-    """Choose threads, packing and side-by-side starts; refuse what cannot keep the limit.
+@dataclass(frozen=True)
+class Budget:
+    """What a fit holds beside its approximation, and how much it may."""
 
-    Without a limit K-means may copy the embedding up to twice the size of the sketch.
+    operator: KernelOperator
+    n_threads: int
+    limit: int | None
+    copied: int
+    """Bytes of a copy of the data that was made before."""
+    itemsize: int
+    """Bytes of a number of the embedding."""
+    n_clusters: int | None = None
+    n_init: int = 1
+    n_refine: int = 0
 
-    Parameters
-    ----------
-    needs : callable
-        Reckons the bytes of the approximation (``lowrank.needs.Needs``) for so many threads, with
-        or without packed copies.
-    copied : int
-        Bytes of a copy of the data that was made before.
-    early : bool
-        Whether the embedding is of the early form.
-    left_out : bool
-        Whether samples of weight zero are left to the map of new points.
-    """
-    n = operator.shape[0]
-    embedding = n * rank * embedding_itemsize
+    def plan(self, method: Method, ask: Request) -> Plan:
+        """Choose threads, packing and side-by-side starts; refuse what cannot keep the limit.
 
-    def peak(threads: int, pack: bool, starts: int) -> int:
-        found = needs(threads, pack)
-        kept = found.kept + embedding  # the factor stays until the labels are certified
-        stages = [found.working, kept + min(n, BLOCK) * 3 * rank * 8]
-        if left_out:
-            stages.append(kept + operator.cross_bytes(rank, threads, pack=pack))
-        if n_clusters is not None:
-            models = n_init * n * 4 + n * 16
-            side_by_side = starts * kmeans_bytes(n, n_clusters, embedding)
-            stages.append(kept + models + side_by_side)
-            columns = width + (rank if early else 0)  # the early form is held against the late one
-            certifying = 4 * min(n, BLOCK) * columns * 8 + 6 * columns**2 * 8
-            stages.append(kept + models + certifying)
-            if n_refine:
-                refining = refining_bytes(operator, n_clusters, threads, pack=pack)
-                stages.append(kept + models + refining)
-        return max(stages) + copied + OVERHEAD
+        Without a limit K-means may copy the embedding up to twice the size of the sketch.
+        """
+        n, width = self.operator.shape[0], ask.width
+        sketch, embedding = n * (width + 1) * 8, n * ask.rank * self.itemsize
+        starts = max(1, min(self.n_threads, self.n_init, 2 * sketch // max(embedding, 1)))
+        chosen = choose(partial(self._peak, method, ask), self.n_threads, starts, self.limit)
+        if chosen is not None:
+            return chosen
+        assert self.limit is not None
+        least = self._peak(method, ask, Run(pack=False), 1)
+        raise MemoryError(
+            f"memory_limit={human(self.limit)} cannot be kept: {n:,} samples with width={width} "
+            f"need {human(least)} at the least (sketch {human(sketch)}, embedding "
+            f"{human(embedding)}, one tile at a time). Raise memory_limit, or lower rank or "
+            "oversampling."
+        )
 
-    starts = max(1, min(n_threads, n_init, 2 * n * (width + 1) * 8 // max(embedding, 1)))
-    chosen = choose(peak, n_threads, starts, limit)
-    if chosen is not None:
-        return chosen
-    assert limit is not None
-    raise MemoryError(
-        f"memory_limit={human(limit)} cannot be kept: {n:,} samples with width={width} need "
-        f"{human(peak(1, False, 1))} at the least (sketch {human(n * (width + 1) * 8)}, "
-        f"embedding {human(embedding)}, one tile at a time). Raise memory_limit, or lower rank "
-        "or oversampling."
-    )
+    def _peak(self, method: Method, ask: Request, run: Run, starts: int) -> int:
+        n, width, rank = self.operator.shape[0], ask.width, ask.rank
+        needs = method.needs(self.operator, replace(ask, run=run))
+        embedding = n * rank * self.itemsize
+        kept = needs.kept + embedding  # the factor stays until the labels are certified
+        stages = [needs.working, kept + min(n, BLOCK) * 3 * rank * 8]
+        root = self.operator.root_weights
+        if root is not None and not root.all():  # some are left to the map of new points
+            stages.append(kept + self.operator.cross_bytes(rank, run))
+        if self.n_clusters is not None:
+            kept += self.n_init * n * 4 + n * 16  # the labels of all starts
+            stages.append(kept + starts * kmeans_bytes(n, self.n_clusters, embedding))
+            if ask.truncation == "early" and not method.landmarks:
+                width += rank  # the early form is held against the late one
+            stages.append(kept + 4 * min(n, BLOCK) * width * 8 + 6 * width**2 * 8)
+            if self.n_refine:
+                stages.append(kept + refining_bytes(self.operator, self.n_clusters, run))
+        return max(stages) + self.copied + OVERHEAD
 
 
 def choose(
-    peak: Callable[[int, bool, int], int], n_threads: int, starts: int, limit: int | None
+    peak: Callable[[Run, int], int], n_threads: int, starts: int, limit: int | None
 ) -> Plan | None:
     """Return the first plan that keeps the limit: packed copies go last, starts go first."""
     for pack in (True, False):
         for threads in range(n_threads, 0, -1):
+            run = Run(threads, pack)
             for side_by_side in range(starts, 0, -1):
-                size = peak(threads, pack, side_by_side)
+                size = peak(run, side_by_side)
                 if limit is None or size <= limit:
-                    return Plan(threads, pack, side_by_side, size)
+                    return Plan(run, side_by_side, size)
     return None

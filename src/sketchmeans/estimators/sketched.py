@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
-from numbers import Integral, Real
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,63 +13,26 @@ from sklearn.utils import check_random_state
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blocks import row_blocks
 from sketchmeans.checks import check_choice, check_count
-from sketchmeans.engine import count_threads
-from sketchmeans.estimators.base import KernelEstimator
-from sketchmeans.estimators.checks import check_clusters, check_rank, check_weights, refuse_unread
-from sketchmeans.estimators.memory import Plan, copied_bytes, parse_bytes, plan
-from sketchmeans.estimators.progress import FitProgress, Tick, Work
-from sketchmeans.kernels.precision import SAFE_SIZE
-from sketchmeans.lowrank import METHODS, ColumnStream, LowRank, Request, approximate, recover
+from sketchmeans.engine import Run, count_threads
+from sketchmeans.estimators.base import Checked, KernelEstimator
+from sketchmeans.estimators.checks import check_rank, refuse_unread
+from sketchmeans.estimators.embedded import Embedded, unweighted_rows
+from sketchmeans.estimators.memory import Budget, Plan, parse_bytes, spent
+from sketchmeans.estimators.progress import FitProgress, Work
+from sketchmeans.estimators.sizing import auto_rank, is_fraction, rank_and_width, widest
+from sketchmeans.lowrank import METHODS, ColumnStream, Cost, LowRank, Request, approximate, recover
 from sketchmeans.lowrank.cholesky import capacity_for
 from sketchmeans.lowrank.core import noise_level
-from sketchmeans.operators import GivenRows, KernelOperator, NewPoints
-
-EXTRA_RANK = 10
-"""rank="auto" is the number of clusters and this: see docs/defaults.md for the experiment."""
-AUTO_CLUSTERS = 8
-"""What rank="auto" takes for the number of clusters where there is none."""
-WIDEST = 2048
-"""Columns up to which a rank that is a fraction of the trace may widen the sketch."""
-
-
-@dataclass
-class Cost:
-    """What the passes of a fit cost, added up."""
-
-    passes: int = 0
-    entries: int = 0
-    audit_entries: int = 0
-
-    def add(self, spent: Any) -> None:
-        """Add what an approximation or a refinement spent."""
-        self.passes += spent.passes
-        self.entries += spent.entries
-        self.audit_entries += getattr(spent, "audit_entries", 0)
-
-
-@dataclass(frozen=True)
-class Embedded:
-    """What fitting the embedding gives, before anything is clustered."""
-
-    low_rank: LowRank
-    embedding: FloatArray
-    operator: KernelOperator | None
-    """None for a stream, whose kernel is gone."""
-    new_points: NewPoints
-    dual: FloatArray
-    """A of y(x) = k(x, X) A."""
-    gamma: float | None
-    weights: FloatArray | None
-    plan: Plan
-    random_state: Any
-    width: int
-    engine: str
-    precision: Any
-    cost: Cost
+from sketchmeans.operators import GivenRows, KernelOperator
 
 
 class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
     """An estimator that embeds: from an operator to rows Y with K ≈ YYᵀ, and new points."""
+
+    @property
+    def _n_clusters(self) -> int | None:
+        """Clusters that are looked for; None where there are none."""
+        return None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -94,168 +54,185 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         else:
             check_count("oversampling", self.oversampling, 0)
 
-    def _embed(
-        self,
-        X: Any,
-        sample_weight: Any,
-        progress: FitProgress,
-        *,
-        n_clusters: int | None,
-        n_init: int = 1,
-        n_refine: int = 0,
-    ) -> Embedded:
+    def _check_size(self, n: int) -> None:
+        check_rank(self.rank, n, truncation=self.truncation)
+
+    def _embed(self, X: Any, sample_weight: Any, progress: FitProgress) -> Embedded:
         """Fit the embedding: everything of a fit but K-means."""
         with progress.stage("prepare"):
             self._check_options()
             random_state = check_random_state(self.random_state)
             seeds = random_state.randint(2**31 - 1, size=2)
-            auto_rank = (n_clusters or AUTO_CLUSTERS) + EXTRA_RANK
             if isinstance(X, ColumnStream):
-                return self._embed_stream(X, sample_weight, random_state, auto_rank)
-            given = X
-            X = self._check_data(X, reset=True, given_rows=self.kernel == "precomputed")
-            copied = copied_bytes(given, X)
-            del given
-            n = X.shape[0]
-            if n_clusters is not None:
-                check_clusters(n_clusters, n)
-            check_rank(self.rank, n, truncation=self.truncation)
-            weights = check_weights(sample_weight, n)
-            operator, gamma = self._make_operator(X, weights, int(seeds[1]))
-            rank, width = self._rank_and_width(n, auto_rank)
-            dtype = X.dtype.newbyteorder("=")
+                return self._embed_stream(X, sample_weight, random_state)
+            data = self._prepare(X, sample_weight, int(seeds[1]))
+            dtype = data.X.dtype.newbyteorder("=")
             dtype = dtype if dtype in (np.float32, np.float64) else np.dtype(np.float64)
-        cost = Cost()
-        method = METHODS[self.method]
-        ask = Request(
-            rank=rank,
-            width=width,
-            seed=int(seeds[0]),
-            sketch=self.sketch,
-            truncation=self.truncation,
-            n_passes=self.n_passes,
-            tolerance=1 - float(self.rank) if is_fraction(self.rank) else 0.0,
-        )
-
-        def planned(ask: Request) -> Plan:
-            return plan(
-                operator,
-                lambda threads, pack: method.needs(
-                    operator, replace(ask, n_threads=threads, pack=pack)
-                ),
-                rank=ask.rank,
-                width=ask.width,
-                n_clusters=n_clusters,
-                n_init=n_init,
-                n_refine=n_refine,
-                embedding_itemsize=dtype.itemsize,
-                n_threads=self._thread_count(),
-                limit=parse_bytes(self.memory_limit),
-                copied=copied,
-                early=ask.truncation == "early" and not method.landmarks,
-                left_out=weights is not None and not weights.all(),
-            )
-
-        while True:
-            ask, chosen = self._fitting_plan(ask, planned)
-            work = work_of(operator, self.n_passes)
-            with progress.stage("kernel passes", work) as tick:
-                low_rank = approximate(
-                    operator,
-                    self.method,
-                    replace(
-                        ask,
-                        n_threads=chosen.n_threads,
-                        pack=chosen.pack,
-                        progress=partial(part_of, tick, self.n_passes),
-                    ),
-                )
-            if self.method == "one-pass":
-                progress.split("kernel passes", low_rank.pass_seconds, "recover")
-            cost.add(low_rank)
-            width = ask.width
-            if method.stops_at_tolerance:  # it may have found fewer columns than it might have
-                width = low_rank.factor.shape[1]
-            if not is_fraction(self.rank):
-                break
-            needed = low_rank.rank_for(float(self.rank))
-            if needed is not None:
-                low_rank = low_rank.truncate(needed)
-                break
-            if low_rank.factor.shape[1] < ask.width:
-                break  # all of K that is not rounding is here
-            if method.stops_at_tolerance and ask.width < min(n, WIDEST):
-                raise MemoryError(
-                    f"memory_limit={self.memory_limit!r} cannot be kept: rank={self.rank} needs "
-                    f"more than the {ask.width} columns that it leaves room for; they hold "
-                    f"{low_rank.share_held:.1%} of the trace. Raise memory_limit, or lower rank."
-                )
-            if ask.width >= min(n, WIDEST):
-                raise ValueError(
-                    f"rank={self.rank} asks for {self.rank:.1%} of the trace, but a sketch of "
-                    f"{width} columns holds {low_rank.share_held:.1%}: this kernel's spectrum is "
-                    "too flat for that. Lower the fraction, give rank as a number, or lower gamma."
-                )
-            wider = min(2 * width, n, WIDEST)
-            ask = replace(ask, rank=wider, width=wider)
-            del low_rank
-        if method.stops_at_tolerance and is_fraction(self.rank):
-            room = capacity_for(width, ask.width, ask.tolerance)
-            chosen = planned(replace(ask, rank=max(low_rank.rank, 1), width=room))
+        low_rank, plan, width, cost = self._approximate(data, dtype, int(seeds[0]), progress)
+        operator = data.operator
         with progress.stage("embed"):
-            embedding, dual = unweighted_rows(low_rank, weights, dtype)
-            left_out = np.flatnonzero(weights == 0) if weights is not None else np.zeros(0, int)
-            for start in range(0, len(left_out), 256):
-                rows = left_out[start : start + 256]
-                cross = (low_rank.new_points or operator.packing(chosen.pack)).against(X[rows])
-                embedding[rows] = cross.multiply(dual, n_threads=chosen.n_threads)
-                cost.entries += cross.entries
+            embedding, dual = unweighted_rows(low_rank, data.weights, dtype)
+            left_out = (
+                np.flatnonzero(data.weights == 0) if data.weights is not None else np.zeros(0, int)
+            )
+            for block in row_blocks(len(left_out), 256):
+                rows = left_out[block]
+                cross = (low_rank.new_points or operator).against(data.X[rows])
+                embedding[rows] = cross.multiply(dual, plan.run)
+                cost += Cost(entries=cross.entries)
         return Embedded(
             low_rank=low_rank,
             embedding=embedding,
-            operator=operator,
-            new_points=low_rank.new_points or operator.for_new_points(),
             dual=dual,
-            gamma=gamma,
-            weights=weights,
-            plan=chosen,
+            new_points=low_rank.new_points or operator.for_new_points(),
+            plan=plan,
             random_state=random_state,
             width=width,
             engine=operator.engine,
-            precision=np.dtype(np.float64) if method.landmarks else operator.dtype,
+            precision=np.dtype(np.float64) if METHODS[self.method].landmarks else operator.dtype,
             cost=cost,
+            operator=operator,
+            gamma=data.gamma,
+            weights=data.weights,
         )
 
-    def _fitting_plan(
-        self, ask: Request, planned: Callable[[Request], Plan]
-    ) -> tuple[Request, Plan]:
+    def _approximate(
+        self, data: Checked, dtype: Any, seed: int, progress: FitProgress
+    ) -> tuple[LowRank, Plan, int, Cost]:
+        """Approximate K; return also how it was run, the width, and what all attempts cost.
+
+        A rank that is a fraction of the trace widens the sketch until it holds so much.
+        """
+        operator, n = data.operator, data.X.shape[0]
+        method, fraction = METHODS[self.method], is_fraction(self.rank)
+        rank, width = rank_and_width(self.method, self.rank, self.oversampling, self._n_clusters, n)
+        ask = Request(
+            rank=rank,
+            width=width,
+            seed=seed,
+            sketch=self.sketch,
+            truncation=self.truncation,
+            n_passes=self.n_passes,
+            tolerance=1 - float(self.rank) if fraction else 0.0,
+        )
+        budget = self._budget(data, dtype)
+        cost = Cost()
+        while True:
+            ask, plan = self._fitting_plan(ask, budget)
+            with progress.stage("kernel passes", work_of(operator, self.n_passes)) as tick:
+                run = replace(plan.run, progress=tick)
+                low_rank = approximate(operator, self.method, replace(ask, run=run))
+            if self.method == "one-pass":
+                progress.split("kernel passes", low_rank.cost.seconds, "recover")
+            cost += low_rank.cost
+            found = low_rank.factor.shape[1]
+            if not fraction:
+                break
+            if (needed := low_rank.rank_for(float(self.rank))) is not None:
+                low_rank = low_rank.truncate(needed)
+                break
+            if found < ask.width:
+                break  # all of K that is not rounding is here
+            self._refuse_fraction(low_rank, ask.width, widest(n))
+            wider = min(2 * ask.width, widest(n))
+            ask = replace(ask, rank=wider, width=wider)
+            del low_rank
+        if not method.stops_at_tolerance:
+            return low_rank, plan, ask.width, cost
+        if fraction:  # it may have found fewer columns than it might have
+            room = capacity_for(found, ask.width, ask.tolerance)
+            plan = budget.plan(method, replace(ask, rank=max(low_rank.rank, 1), width=room))
+        return low_rank, plan, found, cost
+
+    def _budget(self, data: Checked, dtype: Any) -> Budget:
+        return Budget(
+            data.operator,
+            n_threads=self._run().n_threads,
+            limit=parse_bytes(self.memory_limit),
+            copied=data.copied,
+            itemsize=dtype.itemsize,
+        )
+
+    def _refuse_fraction(self, low_rank: LowRank, width: int, most: int) -> None:
+        """Say that a fraction of the trace cannot be held, unless a wider sketch may do it."""
+        if width >= most:
+            raise ValueError(
+                f"rank={self.rank} asks for {self.rank:.1%} of the trace, but a sketch of "
+                f"{width} columns holds {low_rank.share_held:.1%}: this kernel's spectrum is "
+                "too flat for that. Lower the fraction, give rank as a number, or lower gamma."
+            )
+        if METHODS[self.method].stops_at_tolerance:
+            raise MemoryError(
+                f"memory_limit={self.memory_limit!r} cannot be kept: rank={self.rank} needs "
+                f"more than the {width} columns that it leaves room for; they hold "
+                f"{low_rank.share_held:.1%} of the trace. Raise memory_limit, or lower rank."
+            )
+
+    def _fitting_plan(self, ask: Request, budget: Budget) -> tuple[Request, Plan]:
         """Return what to ask for and its plan.
 
         A method that finds by itself how many columns a share of the trace needs is asked for no
         more than the memory limit has room for: most often it needs far fewer.
         """
-        if not (METHODS[self.method].stops_at_tolerance and is_fraction(self.rank)):
-            return ask, planned(ask)
-        try:
-            return ask, planned(ask)
-        except MemoryError:
-            widths = range(2, ask.width)
-        room = bisect_left(widths, True, key=lambda width: not self._fits(planned, ask, width))
-        ask = replace(ask, rank=room + 1, width=room + 1)
-        return ask, planned(ask)
+        method = METHODS[self.method]
 
-    @staticmethod
-    def _fits(planned: Callable[[Request], Plan], ask: Request, width: int) -> bool:
-        try:
-            planned(replace(ask, rank=width, width=width))
-        except MemoryError:
+        def is_too_wide(width: int) -> bool:
+            try:
+                budget.plan(method, replace(ask, rank=width, width=width))
+            except MemoryError:
+                return True
             return False
-        return True
+
+        stops = method.stops_at_tolerance and is_fraction(self.rank)
+        if stops and is_too_wide(ask.width):
+            room = bisect_left(range(2, ask.width), True, key=is_too_wide)
+            ask = replace(ask, rank=room + 1, width=room + 1)
+        return ask, budget.plan(method, ask)
 
     def _embed_stream(
-        self, stream: ColumnStream, sample_weight: Any, random_state: Any, auto_rank: int
+        self, stream: ColumnStream, sample_weight: Any, random_state: Any
     ) -> Embedded:
         """Fit the embedding to columns that have been pushed: no pass is left to make."""
+        rank = self._check_stream(stream, sample_weight)
+        result = stream.result()
+        low_rank = recover(
+            result,
+            stream.sketch.matrix,
+            rank=rank,
+            truncation=self.truncation,
+            eta=noise_level(stream.dtype, result.relative_error),
+            rounding=16 * float(np.finfo(stream.dtype).eps),
+            cost=Cost(1, result.entries),
+        )
+        if is_fraction(self.rank):
+            needed = low_rank.rank_for(float(self.rank))
+            if needed is None:
+                raise ValueError(
+                    f"rank={self.rank} asks for {self.rank:.1%} of the trace, but the stream's "
+                    f"{stream.width} columns hold {low_rank.share_held:.1%}. Lower rank, or stream "
+                    "with a larger width."
+                )
+            low_rank = low_rank.truncate(needed)
+        self.n_features_in_ = stream.n_samples
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        embedding, dual = unweighted_rows(low_rank, None, stream.dtype)
+        threads = count_threads(self.n_jobs)
+        return Embedded(
+            low_rank=low_rank,
+            embedding=embedding,
+            dual=dual,
+            new_points=GivenRows(stream.dtype, result.diagonal),
+            plan=Plan(Run(threads), threads, 0),
+            random_state=random_state,
+            width=stream.width,
+            engine="stream",
+            precision=stream.dtype,
+            cost=low_rank.cost,
+        )
+
+    def _check_stream(self, stream: ColumnStream, sample_weight: Any) -> int:
+        """Refuse what a stream cannot serve; return the rank to recover."""
         unread = {"gamma", "degree", "coef0", "kernel_params", "sketch", "precision", "n_passes"}
         unread.add("memory_limit")  # what a stream needs it has allocated
         if self.kernel != "precomputed":
@@ -266,12 +243,12 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
                 "sample_weight cannot be used with a ColumnStream: its kernel is sketched "
                 "already. Push columns of D^½ K D^½ instead."
             )
-        n, width = stream.n_samples, stream.width
-        check_rank(self.rank, n, truncation=self.truncation)
+        width = stream.width
+        check_rank(self.rank, stream.n_samples, truncation=self.truncation)
         if is_fraction(self.rank):
             rank = width
         elif self.rank == "auto":
-            rank = min(auto_rank, max(width // 2, 1))
+            rank = auto_rank(self._n_clusters, max(width // 2, 1))
         else:
             rank = int(self.rank)
         asked = rank if self.oversampling == "auto" else rank + self.oversampling
@@ -281,65 +258,11 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
                 f"{asked} columns, but the stream has width={width}. Lower them, or stream with a "
                 "larger width."
             )
-        result = stream.result()
-        low_rank = recover(
-            result,
-            stream.sketch.matrix,
-            rank=rank,
-            truncation=self.truncation,
-            eta=noise_level(stream.dtype, result.audit),
-            rounding=16 * float(np.finfo(stream.dtype).eps),
-            diagonal=result.diagonal,
-            entries=result.entries,
-        )
-        if is_fraction(self.rank):
-            needed = low_rank.rank_for(float(self.rank))
-            if needed is None:
-                raise ValueError(
-                    f"rank={self.rank} asks for {self.rank:.1%} of the trace, but the stream's "
-                    f"{width} columns hold {low_rank.share_held:.1%}. Lower rank, or stream with "
-                    "a larger width."
-                )
-            low_rank = low_rank.truncate(needed)
-        self.n_features_in_ = n
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        embedding, dual = unweighted_rows(low_rank, None, stream.dtype)
-        threads = count_threads(self.n_jobs)
-        cost = Cost()
-        cost.add(low_rank)
-        return Embedded(
-            low_rank=low_rank,
-            embedding=embedding,
-            operator=None,
-            new_points=GivenRows(stream.dtype, result.diagonal),
-            dual=dual,
-            gamma=None,
-            weights=None,
-            plan=Plan(threads, True, threads, 0),
-            random_state=random_state,
-            width=width,
-            engine="stream",
-            precision=stream.dtype,
-            cost=cost,
-        )
-
-    def _rank_and_width(self, n: int, auto_rank: int) -> tuple[int, int]:
-        """Return the rank to recover and the width of the sketch."""
-        rank = int(self.rank) if isinstance(self.rank, Integral) else min(auto_rank, n)
-        extra = rank if self.oversampling == "auto" else int(self.oversampling)
-        if self.method == "exact":
-            extra = 0
-        width = min(rank + extra, n)
-        if is_fraction(self.rank):
-            if METHODS[self.method].stops_at_tolerance:
-                width = min(n, WIDEST)
-            rank = width
-        return rank, width
+        return rank
 
     def _publish(self, embedded: Embedded, seconds: dict[str, float]) -> None:
         """Set the attributes that the estimators share: only now, when nothing can fail."""
-        low_rank, cost = embedded.low_rank, embedded.cost
+        low_rank = embedded.low_rank
         self.embedding_ = embedded.embedding
         self.rank_ = self.embedding_.shape[1]
         self.eigenvalues_ = np.zeros(self.rank_)
@@ -348,15 +271,9 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         self.width_ = embedded.width
         self.gamma_ = embedded.gamma
         self.stats_: dict[str, Any] = {
-            "passes": cost.passes,
-            "kernel_entries": cost.entries,
-            "audit_entries": cost.audit_entries,
-            "seconds": {name: round(value, 6) for name, value in seconds.items()},
+            **spent(embedded.cost, seconds),
             "sketch_bytes": len(self.embedding_) * embedded.width * 8,
-            "planned_bytes": embedded.plan.peak,
-            "engine": embedded.engine,
-            "precision": str(embedded.precision),
-            "n_threads": embedded.plan.n_threads,
+            **embedded.plan.statistics(embedded.engine, embedded.precision),
             "eta": low_rank.eta,
             "negative_mass": low_rank.negative_mass,
         }
@@ -367,7 +284,7 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
     def transform(self, X: Any) -> FloatArray:
         """Embed points by the map of the training data: y(x) = k(x, X) A.
 
-        Kernel entries: n a point, for the n training samples.
+        Kernel entries: n per point, for the n training samples.
 
         Parameters
         ----------
@@ -380,58 +297,19 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         array of shape (n_points, rank_)
         """
         X = self._check_new(X)
-        embedding = self._new_points.against(X).multiply(self._dual, n_threads=self._thread_count())
+        embedding = self._new_points.against(X).multiply(self._dual, self._run())
         return embedding.astype(X.dtype if X.dtype == np.float32 else np.float64, copy=False)
-
-
-def is_fraction(rank: Any) -> bool:
-    """Whether ``rank`` is a fraction of the trace rather than a number of columns."""
-    return isinstance(rank, Real) and not isinstance(rank, Integral)
 
 
 def work_of(operator: KernelOperator, passes: int) -> Work:
     """Return what passes over the whole of K do: entries are met, or rows of a feature map."""
     n = operator.shape[0]
-    if operator.engine == "feature map":
+    if operator.feature_map is not None:
         return float(passes * n), "rows"
     return passes * n * (n + 1) / 2, "entries"
 
 
-def part_of(tick: Tick, count: int, index: int) -> Tick:
-    """Return the progress callback of the pass ``index`` of ``count``."""
-    return lambda done, total: tick(index * total + done, count * total)
-
-
-def unweighted_rows(
-    low_rank: LowRank, weights: FloatArray | None, dtype: Any
-) -> tuple[FloatArray, FloatArray]:
-    """Return the embedding in the data's precision, scaled back by the weights, and the dual.
-
-    It is in float64 where float32 cannot hold squares of its numbers, which K-means takes. Rows of
-    weight zero are left to the map of new points. K = 0 gets one column of zeros.
-    """
-    n = len(low_rank.factor)
-    if dtype == np.float32 and not fits_float32(low_rank, weights):
-        dtype = np.float64
-    if low_rank.rank == 0:
-        return np.zeros((n, 1), dtype), np.zeros((len(low_rank.dual), 1))
-    embedding = np.empty((n, low_rank.rank), dtype)
-    for rows in row_blocks(n):
-        block = low_rank.embedding[rows]
-        if weights is not None:
-            root = np.sqrt(weights[rows, None])
-            block = np.divide(block, root, out=np.zeros_like(block), where=root > 0)
-        embedding[rows] = block
-    return embedding, low_rank.dual
-
-
-def fits_float32(low_rank: LowRank, weights: FloatArray | None) -> bool:
-    """Whether float32 holds the numbers of the embedding, and their squares."""
-    largest = 0.0
-    for rows in row_blocks(len(low_rank.factor)):
-        block = np.abs(low_rank.embedding[rows]).max(axis=1, initial=0.0)
-        if weights is not None:
-            root = np.sqrt(weights[rows])
-            block = np.divide(block, root, out=np.zeros_like(block), where=root > 0)
-        largest = max(largest, float(block.max()))
-    return largest == 0 or SAFE_SIZE[0] < largest < SAFE_SIZE[1]
+def embed(model: SketchedEstimator, X: Any) -> Embedded:
+    """Return the embedding of X that a fit of the model would cluster, and fit nothing more."""
+    with FitProgress(model, 4) as progress:
+        return model._embed(X, None, progress)

@@ -80,7 +80,7 @@ def _pair_distances(sample: Any, statistic: Statistic) -> FloatArray:
         return pdist(sample, metric)
     n = sample.shape[0]
     points = Points(sample, statistic, unit_rows=False, dtype=np.float64)
-    distances = points.block(slice(0, n), points, slice(0, n))
+    distances = points.statistics(slice(0, n), points, slice(0, n))
     if statistic is Statistic.SQUARED_DISTANCE:
         # Duplicates are at distance zero; from dot products they come out as rounding.
         norms = points.squared_norms()

@@ -75,8 +75,8 @@ class Points:
         self.center = None if self.is_sparse else center
         self.n_samples, self.n_features = X.shape
         self._scale: FloatArray | None = None
-        self._panels: FloatArray | None = None
-        self._scaled_panels: FloatArray | None = None
+        self._augmented: FloatArray | None = None
+        self._scaled_rows: FloatArray | None = None
         self._packed_scale = 1.0
         self._norms: FloatArray | None = None  # in tile precision, for squared distances
         self.largest_norm = 0.0
@@ -159,15 +159,15 @@ class Points:
             block = block * self._scale[rows, None]
         return block.astype(self.dtype, copy=False)
 
-    def panel(self, rows: slice) -> FloatArray:
+    def augmented(self, rows: slice) -> FloatArray:
         """[x, 1, ‖x‖²], so that one matrix product gives squared distances."""
-        if self._panels is not None:
-            return self._panels[rows]
-        panel = np.empty((rows.stop - rows.start, self.n_features + 2), self.dtype)
-        panel[:, :-2] = self.rows(rows)
-        panel[:, -2] = 1
-        panel[:, -1] = self.norms[rows]
-        return panel
+        if self._augmented is not None:
+            return self._augmented[rows]
+        block = np.empty((rows.stop - rows.start, self.n_features + 2), self.dtype)
+        block[:, :-2] = self.rows(rows)
+        block[:, -2] = 1
+        block[:, -1] = self.norms[rows]
+        return block
 
     @property
     def packed_bytes(self) -> int:
@@ -177,37 +177,37 @@ class Points:
         return 2 * self.n_samples * (self.n_features + 2) * self.dtype.itemsize
 
     def pack(self, scale: float = 1.0) -> None:
-        """Make all panels, left ones for this scale, once instead of once a tile.
+        """Make all augmented rows, left ones for this scale, once instead of once per tile.
 
         NOTE: the time is not in the copying but in the calls. Between two calls of NumPy a thread
         needs the interpreter's lock, and with two threads each hand-over costs microseconds
         (``python -m benchmarks.tile_parts``).
         """
-        if not self.packed_bytes or self._panels is not None:
+        if not self.packed_bytes or self._augmented is not None:
             return
-        panels = np.empty((self.n_samples, self.n_features + 2), self.dtype)
-        scaled = np.empty_like(panels)
+        whole = np.empty((self.n_samples, self.n_features + 2), self.dtype)
+        scaled = np.empty_like(whole)
         for rows in data_blocks(self.X):
-            panels[rows] = self.panel(rows)
-            scaled[rows] = self.scaled_panel(rows, scale)
-        self._panels, self._scaled_panels, self._packed_scale = panels, scaled, scale
+            whole[rows] = self.augmented(rows)
+            scaled[rows] = self.scaled_augmented(rows, scale)
+        self._augmented, self._scaled_rows, self._packed_scale = whole, scaled, scale
 
     def unpack(self) -> None:
         """Drop what ``pack`` made."""
-        self._panels = self._scaled_panels = None
+        self._augmented = self._scaled_rows = None
 
-    def scaled_panel(self, rows: slice, scale: float) -> FloatArray:
-        """Return scale · [−2x, ‖x‖², 1]: times ``panel`` of others, scale · squared distances."""
-        if self._scaled_panels is not None and scale == self._packed_scale:
-            return self._scaled_panels[rows]
-        panel = self.panel(rows)
-        left = np.empty_like(panel)
-        np.multiply(panel[:, :-2], -2 * scale, out=left[:, :-2])
-        np.multiply(panel[:, -1], scale, out=left[:, -2])
+    def scaled_augmented(self, rows: slice, scale: float) -> FloatArray:
+        """Return scale · [−2x, ‖x‖², 1]: times ``augmented`` of others, that of distances."""
+        if self._scaled_rows is not None and scale == self._packed_scale:
+            return self._scaled_rows[rows]
+        right = self.augmented(rows)
+        left = np.empty_like(right)
+        np.multiply(right[:, :-2], -2 * scale, out=left[:, :-2])
+        np.multiply(right[:, -1], scale, out=left[:, -2])
         left[:, -1] = scale
         return left
 
-    def block(
+    def statistics(
         self,
         rows: slice,
         others: Points,
@@ -244,8 +244,8 @@ class Points:
                 block += others.norms[None, columns]
             block *= scale
         elif self.statistic is Statistic.SQUARED_DISTANCE:
-            left = self.scaled_panel(rows, scale)
-            block = np.matmul(left, others.panel(columns).T, out=out)
+            left = self.scaled_augmented(rows, scale)
+            block = np.matmul(left, others.augmented(columns).T, out=out)
         else:
             left = self.rows(rows)
             block = np.matmul(left if scale == 1 else left * scale, others.rows(columns).T, out=out)

@@ -15,15 +15,18 @@ rp_cholesky        m columns               n · m                        yes
 
 from sketchmeans.lowrank.cholesky import greedy_cholesky, rp_cholesky
 from sketchmeans.lowrank.exact import exact
-from sketchmeans.lowrank.methods import METHODS, Request, approximate
-from sketchmeans.lowrank.nystrom import nystrom, nystrom_ensemble, nystrom_randomized
+from sketchmeans.lowrank.methods import METHODS, approximate
+from sketchmeans.lowrank.nystrom import nystrom
 from sketchmeans.lowrank.one_pass import one_pass, recover
-from sketchmeans.lowrank.result import IndefiniteKernelWarning, LowRank
+from sketchmeans.lowrank.request import Request
+from sketchmeans.lowrank.result import Cost, Facts, IndefiniteKernelWarning, LowRank
 from sketchmeans.lowrank.streams import ColumnStream
 
 __all__ = [
     "METHODS",
     "ColumnStream",
+    "Cost",
+    "Facts",
     "IndefiniteKernelWarning",
     "LowRank",
     "Request",
@@ -31,8 +34,6 @@ __all__ = [
     "exact",
     "greedy_cholesky",
     "nystrom",
-    "nystrom_ensemble",
-    "nystrom_randomized",
     "one_pass",
     "recover",
     "rp_cholesky",

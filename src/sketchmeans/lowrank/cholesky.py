@@ -8,14 +8,15 @@ from scipy import linalg
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.blocks import orthogonal_columns
+from sketchmeans.engine.run import ALONE, Run
 from sketchmeans.lowrank.core import CUT, judge, noise_level
-from sketchmeans.lowrank.result import LowRank, warn_indefinite
+from sketchmeans.lowrank.result import Cost, Facts, LowRank, warn_indefinite
 from sketchmeans.operators import KernelOperator
 
 _FIRST = 64
 """Columns that F has room for at first where a tolerance says how many there will be."""
 
-RP_BLOCK = 32
+BATCH = 32
 """Pivots proposed at once."""
 
 
@@ -34,9 +35,9 @@ class _Factor:
     """F as it grows by columns, with the diagonal of what is left, K − FFᵀ."""
 
     def __init__(
-        self, operator: KernelOperator, columns: int, tolerance: float, seed: int, n_threads: int
+        self, operator: KernelOperator, columns: int, tolerance: float, seed: int, run: Run
     ) -> None:
-        self.operator, self.n_threads = operator, n_threads
+        self.operator, self.run = operator, run
         self.columns, self.tolerance = columns, tolerance
         self.diagonal = operator.diagonal()
         self.trace = float(self.diagonal.sum())
@@ -49,7 +50,7 @@ class _Factor:
         self.entries = operator.diagonal_entries
         self.negative = 0.0
         """What of the diagonal was seen below zero: evidence that K is indefinite."""
-        self._look(self.diagonal)
+        self._judge(self.diagonal)
 
     @property
     def count(self) -> int:
@@ -60,7 +61,7 @@ class _Factor:
         """Below this a remaining diagonal entry is rounding."""
         return CUT * self.eta * self.largest
 
-    def _look(self, diagonal: FloatArray) -> None:
+    def _judge(self, diagonal: FloatArray) -> None:
         """Judge what is below zero on a diagonal that K ≽ 0 would keep above."""
         below = np.maximum(-diagonal, 0.0)
         worst = float(below.max(initial=0.0))
@@ -84,17 +85,17 @@ class _Factor:
         self._make_room(self.count + len(pivots))
         with OneBlasThread():
             known = self.F[:, : self.count]
-            C = self.operator.columns(np.array(pivots), n_threads=self.n_threads)
+            C = self.operator.columns(np.array(pivots), self.run)
             self.entries += C.size
             C -= known @ known[pivots].T
-            block = C[pivots]
-            lower = np.linalg.cholesky((block + block.T) / 2)
+            square = C[pivots]
+            lower = np.linalg.cholesky((square + square.T) / 2)
             new = linalg.solve_triangular(lower, C.T, lower=True).T
         self.F[:, self.count : self.count + len(pivots)] = new
         self.pivots += pivots
         self.left -= np.square(new).sum(axis=1)
         self.left[self.pivots] = 0.0
-        self._look(self.left)
+        self._judge(self.left)
         self.left[self.left < self.floor] = 0.0
 
     def _make_room(self, count: int) -> None:
@@ -126,15 +127,9 @@ class _Factor:
             eigenvalues=eigenvalues,
             rank=dual.shape[1],
             dual=dual,
-            trace=self.trace,
-            row_sums=None,
-            sum_of_squares=None,
+            facts=Facts(self.trace, self.rounding),
             eta=self.eta,
-            rounding=self.rounding,
-            passes=0,
-            entries=self.entries,
-            audit_entries=self.checked,
-            pass_seconds=0.0,
+            cost=Cost(entries=self.entries, audit_entries=self.checked),
             new_points=operator.landmarks(pivots),
             negative_mass=negative_mass,
         )
@@ -146,15 +141,15 @@ def greedy_cholesky(
     columns: int,
     rank: int,
     tolerance: float = 0.0,
-    n_threads: int = 1,
+    run: Run = ALONE,
 ) -> LowRank:
     """Factorise with the largest remaining diagonal entry as pivot (Fine–Scheinberg).
 
     Stops when ``columns`` are found or the remaining trace is at most tolerance · tr K. Nothing is
-    random. Kernel entries: n a column and the diagonal. Memory: n × columns numbers; with a
+    random. Kernel entries: n per column and the diagonal. Memory: n × columns numbers; with a
     tolerance three times as many as there are pivots, at most.
     """
-    factor = _Factor(operator, min(columns, operator.shape[0]), tolerance, 0, n_threads)
+    factor = _Factor(operator, min(columns, operator.shape[0]), tolerance, 0, run)
     while factor.wants_more():
         factor.add([int(factor.left.argmax())])
     return factor.finish(rank)
@@ -167,24 +162,24 @@ def rp_cholesky(
     rank: int,
     seed: int,
     tolerance: float = 0.0,
-    block: int = RP_BLOCK,
-    n_threads: int = 1,
+    batch: int = BATCH,
+    run: Run = ALONE,
 ) -> LowRank:
     """Factorise with random pivots, drawn in proportion to the remaining diagonal.
 
     The law of the pivots is that of Chen, Epperly, Tropp and Webber's RPCholesky, one at a time;
-    for speed they are proposed in blocks, and a proposal is accepted with the probability that
+    for speed they are proposed in batches, and a proposal is accepted with the probability that
     its remaining diagonal entry has kept (Epperly, Tropp, Webber 2024).
 
     Stops when ``columns`` are found or the remaining trace is at most tolerance · tr K. Kernel
-    entries: n a column and the diagonal, and block² a round. Memory: as ``greedy_cholesky``, and
-    three times n × block numbers.
+    entries: n per column and the diagonal, and batch² per round. Memory: as ``greedy_cholesky``,
+    and three times n × batch numbers.
     """
     random = np.random.default_rng(seed)
-    factor = _Factor(operator, min(columns, operator.shape[0]), tolerance, seed, n_threads)
+    factor = _Factor(operator, min(columns, operator.shape[0]), tolerance, seed, run)
     while factor.wants_more():
         p = factor.left / factor.left.sum()
-        proposed = random.choice(len(p), block, p=p)
+        proposed = random.choice(len(p), batch, p=p)
         accepted = _accept(factor, proposed, random)[: factor.columns - factor.count]
         if accepted:
             factor.add(accepted)
@@ -199,12 +194,12 @@ def _accept(factor: _Factor, proposed: FloatArray, random: np.random.Generator) 
     counts: then every round takes a pivot, or finds that what is left of one is rounding.
     """
     known = factor.F[proposed, : factor.count]
-    block = factor.operator.block(proposed) - known @ known.T
-    factor.entries += block.size
+    left = factor.operator.square(proposed) - known @ known.T
+    factor.entries += left.size
     before = factor.left[proposed]
     accepted: list[int] = []
     for i, sample in enumerate(int(index) for index in proposed):
-        now = block[i, i]
+        now = left[i, i]
         if sample in accepted:
             continue
         if not accepted:
@@ -213,6 +208,6 @@ def _accept(factor: _Factor, proposed: FloatArray, random: np.random.Generator) 
                 factor.left[sample] = 0.0
         if now > factor.floor and random.random() * before[i] < now:
             accepted.append(sample)
-            column = block[:, i] / np.sqrt(now)
-            block -= np.outer(column, column)
+            column = left[:, i] / np.sqrt(now)
+            left -= np.outer(column, column)
     return accepted

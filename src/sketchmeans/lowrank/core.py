@@ -7,10 +7,17 @@ or a kernel that is not positive semidefinite; ``judge`` alone says which.
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
 from sketchmeans._arrays import FloatArray
+from sketchmeans.blas import OneBlasThread
 from sketchmeans.blocks import row_blocks
+from sketchmeans.engine.passes import Pass
+from sketchmeans.engine.run import Run
+from sketchmeans.lowrank.result import Cost
+from sketchmeans.operators.base import KernelOperator, Right, matrix_of
 
 EPS = float(np.finfo(np.float64).eps)
 CUT = 10.0
@@ -66,6 +73,18 @@ def judge_residual(
         return eta, worst > 0 and not is_psd
     eta_found, indefinite = judge(worst, entry, eta * max(size / entry, 1.0), is_psd)
     return max(eta, eta_found * entry / max(size, entry)), indefinite
+
+
+def measured_pass(
+    operator: KernelOperator, right: Right, seed: int, run: Run
+) -> tuple[Pass, float, Cost]:
+    """Return KΩ, its relative error η as measured, and what both cost."""
+    start = time.perf_counter()
+    result = operator.multiply(right, run)
+    seconds = time.perf_counter() - start
+    with OneBlasThread():
+        error, checked = operator.relative_error(matrix_of(right), result, seed)
+    return result, noise_level(operator.dtype, error), Cost(1, result.entries, checked, seconds)
 
 
 class Core:
@@ -127,10 +146,10 @@ class Core:
             squared += F.T @ F
             over[rows] = np.vecdot(F, F) - diagonal[rows]
         values, rotation = np.linalg.eigh(squared)
-        self.look(over, diagonal, float(values[-1]) if len(values) else 0.0)
+        self.judge_excess(over, diagonal, float(values[-1]) if len(values) else 0.0)
         return T @ rotation[:, ::-1]
 
-    def look(self, over: FloatArray, diagonal: FloatArray, size: float) -> None:
+    def judge_excess(self, over: FloatArray, diagonal: FloatArray, size: float) -> None:
         """Judge ‖F_i‖² − K_ii, which K̂ ≼ K keeps below zero; λ₁(K̂) is its size."""
         over = np.maximum(over, 0.0)
         excess = float(over.sum())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, eigsh
@@ -9,10 +11,11 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.blocks import row_blocks
-from sketchmeans.engine import Pass
-from sketchmeans.lowrank.core import CUT, judge, noise_level
-from sketchmeans.lowrank.result import LowRank, warn_indefinite
-from sketchmeans.operators import FeatureMapOperator, KernelOperator
+from sketchmeans.engine import ALONE, Run
+from sketchmeans.lowrank.core import CUT, judge, measured_pass, noise_level
+from sketchmeans.lowrank.result import Cost, Facts, LowRank, warn_indefinite
+from sketchmeans.operators import KernelOperator
+from sketchmeans.operators.base import FeatureMap
 
 DENSE_LIMIT = 3000
 """Samples up to which K is formed as a matrix: 72 MB in float64."""
@@ -23,113 +26,126 @@ def forms_matrix(n: int, rank: int) -> bool:
     return n <= DENSE_LIMIT or rank > n // 2
 
 
-def exact(operator: KernelOperator, *, rank: int, seed: int = 0, n_threads: int = 1) -> LowRank:
+def useful_features(operator: KernelOperator) -> FeatureMap | None:
+    """Return a feature map of fewer columns than there are samples, if the operator has one."""
+    features = operator.feature_map
+    return features if features is not None and features.count < operator.shape[0] else None
+
+
+def exact(operator: KernelOperator, *, rank: int, seed: int = 0, run: Run = ALONE) -> LowRank:
     """Approximate K by its leading eigenvectors, the best approximation of this rank.
 
     Up to ``DENSE_LIMIT`` samples, or for more than n / 2 columns, K is formed and decomposed: n²
     entries and the diagonal. A feature map needs only its Gram matrix. Otherwise Lanczos iterations
     run on the operator, one pass over K each: some tens where the eigenvalues asked for stand out
-    of rounding, hundreds where K has fewer. Memory: n × 3·rank
-    numbers and a few tiles, or a few times n² where K is formed.
+    of rounding, hundreds where K has fewer. Memory: n × 3·rank numbers and a few tiles, or a few
+    times n² where K is formed.
     """
     n = operator.shape[0]
     rank = min(rank, n)
     diagonal = operator.diagonal()
-    if isinstance(operator, FeatureMapOperator) and operator.monomials.count < n:
-        return _from_features(operator, rank, diagonal, seed, n_threads)
-    if forms_matrix(n, rank):
-        K = operator.columns(np.arange(n), n_threads=n_threads)
-        K = (K + K.T) / 2
-        with OneBlasThread():
-            values, vectors = linalg.eigh(K, subset_by_index=[n - rank, n - 1])
-            smallest = linalg.eigh(K, subset_by_index=[0, 0], eigvals_only=True)[0]
-        entries, passes = n * n, 1
-        rounding, checked = operator.rounding(seed, fine=True)
-        eta = noise_level(np.dtype(np.float64), rounding)
-        u = np.ones(n) if operator.root_weights is None else operator.root_weights
-        row_sums, squares = K @ u, float(np.square(K).sum())
-    else:
-        counter = _Counter(operator, n_threads)
-        start = np.random.default_rng(seed).standard_normal(n)
-        result = operator.multiply(start[:, None], n_threads=n_threads)
-        values, vectors, smallest = np.zeros(0), np.zeros((n, 0)), 0.0
-        if result.W.any():  # K = 0 has no direction to begin with
-            values, vectors = eigsh(
-                LinearOperator((n, n), counter, dtype=np.float64), k=rank, which="LA", v0=start
-            )
-        entries, passes = counter.entries + result.entries, counter.passes + 1
-        row_sums, squares = result.row_sums, result.sum_of_squares
-        eta, rounding, checked = _measured(operator, start[:, None], result, seed)
-    largest = float(np.abs(values).max(initial=0.0))
-    worst = float(max(-smallest, 0.0))
-    known = eta
-    eta, indefinite = judge(worst, largest, known, operator.is_psd)
-    negative = 0.0
+    if features := useful_features(operator):
+        return _from_features(operator, features, rank, diagonal, seed, run)
+    decompose = _dense if forms_matrix(n, rank) else _lanczos
+    found = decompose(operator, rank, diagonal, seed, run)
+    largest = float(np.abs(found.values).max(initial=0.0))
+    worst = float(max(-found.smallest, 0.0))
+    eta, indefinite = judge(worst, largest, found.eta, operator.is_psd)
+    negative, facts = 0.0, found.facts
     if indefinite:
         negative = worst / (largest + worst)
         warn_indefinite(negative, "by its leading eigenvectors")
-    elif eta > known and (trace := float(diagonal.sum())) > 0:
-        rounding = max(rounding, n * worst / trace)  # as ``Core.rounding``
-    order = np.argsort(values)[::-1]
-    order = order[values[order] > CUT * eta * largest]
-    values, vectors = values[order], vectors[:, order]
+    elif eta > found.eta and facts.trace > 0:
+        # As ``Core.rounding``.
+        facts = replace(facts, rounding=max(facts.rounding, n * worst / facts.trace))
+    order = np.argsort(found.values)[::-1]
+    order = order[found.values[order] > CUT * eta * largest]
+    values, vectors = found.values[order], found.vectors[:, order]
     return LowRank(
         factor=vectors * np.sqrt(values),
         eigenvalues=values,
         rank=len(values),
         dual=_dual(operator, vectors / np.sqrt(values)),
-        trace=float(diagonal.sum()),
-        row_sums=row_sums,
-        sum_of_squares=squares,
+        facts=facts,
         eta=eta,
-        rounding=rounding,
-        passes=passes,
-        entries=entries + operator.diagonal_entries,
-        audit_entries=checked,
-        pass_seconds=0.0,
+        cost=found.cost + Cost(entries=operator.diagonal_entries),
         negative_mass=negative,
     )
 
 
-class _Counter:
-    """K @ v for Lanczos, with the passes counted."""
+@dataclass(frozen=True)
+class _Spectrum:
+    """Leading eigenvalues of K with their vectors, and the smallest as far as it is known."""
 
-    def __init__(self, operator: KernelOperator, n_threads: int) -> None:
-        self.operator, self.n_threads = operator, n_threads
-        self.passes = self.entries = 0
+    values: FloatArray
+    vectors: FloatArray
+    smallest: float
+    facts: Facts
+    eta: float
+    cost: Cost
 
-    def __call__(self, v: FloatArray) -> FloatArray:
-        result = self.operator.multiply(v.reshape(-1, 1), n_threads=self.n_threads)
-        self.passes += 1
-        self.entries += result.entries
-        return result.W[:, 0]
+
+def _dense(
+    operator: KernelOperator, rank: int, diagonal: FloatArray, seed: int, run: Run
+) -> _Spectrum:
+    """Form K and decompose it."""
+    n = operator.shape[0]
+    K = operator.columns(np.arange(n), run)
+    K = (K + K.T) / 2
+    with OneBlasThread():
+        values, vectors = linalg.eigh(K, subset_by_index=[n - rank, n - 1])
+        smallest = linalg.eigh(K, subset_by_index=[0, 0], eigvals_only=True)[0]
+    rounding, checked = operator.rounding(seed, fine=True)
+    eta = noise_level(np.dtype(np.float64), rounding)
+    squares = float(np.square(K).sum())
+    facts = Facts(float(diagonal.sum()), rounding, K @ operator.carried, squares)
+    return _Spectrum(values, vectors, smallest, facts, eta, Cost(1, n * n, checked))
+
+
+def _lanczos(
+    operator: KernelOperator, rank: int, diagonal: FloatArray, seed: int, run: Run
+) -> _Spectrum:
+    """Iterate on the operator; the first pass is measured."""
+    n = operator.shape[0]
+    start = np.random.default_rng(seed).standard_normal(n)
+    result, eta, cost = measured_pass(operator, start[:, None], seed, run)
+    rounding, checked = operator.rounding(seed)
+    cost += Cost(audit_entries=checked)
+
+    def multiply(v: FloatArray) -> FloatArray:
+        nonlocal cost
+        found = operator.multiply(v.reshape(-1, 1), run)
+        cost += Cost(1, found.entries)
+        return found.W[:, 0]
+
+    values, vectors = np.zeros(0), np.zeros((n, 0))
+    if result.W.any():  # K = 0 has no direction to begin with
+        K = LinearOperator((n, n), multiply, dtype=np.float64)
+        values, vectors = eigsh(K, k=rank, which="LA", v0=start)
+    facts = Facts(float(diagonal.sum()), rounding, result.row_sums, result.sum_of_squares)
+    return _Spectrum(values, vectors, 0.0, facts, eta, cost)
 
 
 def _dual(operator: KernelOperator, A: FloatArray) -> FloatArray:
     return A if operator.root_weights is None else A * operator.root_weights[:, None]
 
 
-def _measured(
-    operator: KernelOperator, right: FloatArray, result: Pass, seed: int
-) -> tuple[float, float, int]:
-    """Return η of a pass and ε of its entries, both measured, and the entries that it took."""
-    error, checked = operator.relative_error(right, result, seed)
-    rounding, more = operator.rounding(seed)
-    return noise_level(operator.dtype, max(error, result.audit)), rounding, checked + more
-
-
 def _from_features(
-    operator: FeatureMapOperator, rank: int, diagonal: FloatArray, seed: int, n_threads: int
+    operator: KernelOperator,
+    features: FeatureMap,
+    rank: int,
+    diagonal: FloatArray,
+    seed: int,
+    run: Run,
 ) -> LowRank:
     """Decompose ΦΦᵀ through ΦᵀΦ: linear in n."""
     n = operator.shape[0]
-    u = np.ones(n) if operator.root_weights is None else operator.root_weights
-    result = operator.multiply(u[:, None], n_threads=n_threads)
-    eta, rounding, checked = _measured(operator, u[:, None], result, seed)
+    result, eta, cost = measured_pass(operator, operator.carried[:, None], seed, run)
+    rounding, checked = operator.rounding(seed)
     with OneBlasThread():
-        squared = np.zeros((operator.monomials.count,) * 2)
+        squared = np.zeros((features.count,) * 2)
         for rows in row_blocks(n, 1024):
-            block = operator.features(rows)
+            block = features.features(rows)
             squared += block.T @ block
         values, V = np.linalg.eigh(squared)
         values, V = values[::-1][:rank], V[:, ::-1][:, :rank]
@@ -137,19 +153,13 @@ def _from_features(
         values, V = values[keep], V[:, keep]
         factor = np.empty((n, len(values)))
         for rows in row_blocks(n, 1024):
-            factor[rows] = operator.features(rows) @ V
+            factor[rows] = features.features(rows) @ V
     return LowRank(
         factor=factor,
         eigenvalues=values,
         rank=len(values),
         dual=_dual(operator, factor / values),
-        trace=float(diagonal.sum()),
-        row_sums=result.row_sums,
-        sum_of_squares=result.sum_of_squares,
+        facts=Facts(float(diagonal.sum()), rounding, result.row_sums, result.sum_of_squares),
         eta=eta,
-        rounding=rounding,
-        passes=1,
-        entries=n,
-        audit_entries=checked,
-        pass_seconds=0.0,
+        cost=cost + Cost(entries=n, audit_entries=checked),
     )

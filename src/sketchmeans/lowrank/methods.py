@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
-from sketchmeans.engine.passes import Progress
-from sketchmeans.lowrank.cholesky import RP_BLOCK, greedy_cholesky, rp_cholesky
+from sketchmeans.lowrank.cholesky import BATCH, greedy_cholesky, rp_cholesky
 from sketchmeans.lowrank.exact import exact
 from sketchmeans.lowrank.needs import (
-    Needs,
     cholesky_needs,
     exact_needs,
     nystrom_needs,
@@ -19,28 +16,11 @@ from sketchmeans.lowrank.needs import (
 )
 from sketchmeans.lowrank.nystrom import SAMPLINGS, nystrom
 from sketchmeans.lowrank.one_pass import one_pass
-from sketchmeans.lowrank.residual import look_at_residual
+from sketchmeans.lowrank.request import Needs, Request
+from sketchmeans.lowrank.residual import examine_residual
 from sketchmeans.lowrank.result import LowRank, warn_indefinite
 from sketchmeans.operators import KernelOperator
 from sketchmeans.sketches import SKETCHES, make_sketch
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is asked of a method."""
-
-    rank: int
-    width: int
-    """Numbers kept a sample: columns of the sketch, or landmarks."""
-    seed: int
-    sketch: str = "auto"
-    truncation: Any = "late"
-    n_passes: int = 1
-    tolerance: float = 0.0
-    """Share of the trace that may be left; Cholesky methods stop there."""
-    n_threads: int = 1
-    pack: bool = True
-    progress: Callable[[int], Progress | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -79,9 +59,7 @@ def _one_pass(operator: KernelOperator, ask: Request) -> LowRank:
         rank=ask.rank,
         truncation=ask.truncation,
         n_passes=ask.n_passes,
-        n_threads=ask.n_threads,
-        progress=ask.progress,
-        pack=ask.pack,
+        run=ask.run,
     )
 
 
@@ -91,9 +69,9 @@ def _nystrom(operator: KernelOperator, ask: Request) -> LowRank:
         columns=ask.width,
         rank=ask.rank,
         seed=ask.seed,
-        sampling="uniform" if ask.sketch == "auto" else ask.sketch,  # type: ignore[arg-type]
+        sampling="uniform" if ask.sketch == "auto" else ask.sketch,
         truncation=ask.truncation,
-        n_threads=ask.n_threads,
+        run=ask.run,
     )
 
 
@@ -103,7 +81,7 @@ def _greedy(operator: KernelOperator, ask: Request) -> LowRank:
         columns=ask.width,
         rank=ask.rank,
         tolerance=ask.tolerance,
-        n_threads=ask.n_threads,
+        run=ask.run,
     )
 
 
@@ -114,12 +92,13 @@ def _rp(operator: KernelOperator, ask: Request) -> LowRank:
         rank=ask.rank,
         seed=ask.seed,
         tolerance=ask.tolerance,
-        n_threads=ask.n_threads,
+        run=ask.run,
     )
 
 
 def _exact(operator: KernelOperator, ask: Request) -> LowRank:
-    return exact(operator, rank=ask.rank, seed=ask.seed, n_threads=ask.n_threads)
+    silent = replace(ask.run, progress=None)  # nobody knows how many passes there will be
+    return exact(operator, rank=ask.rank, seed=ask.seed, run=silent)
 
 
 METHODS: dict[str, Method] = {
@@ -138,13 +117,13 @@ METHODS: dict[str, Method] = {
     ),
     "rpcholesky": Method(
         _rp,
-        partial(cholesky_needs, block=RP_BLOCK),
+        partial(cholesky_needs, batch=BATCH),
         reads=("oversampling",),
         stops_at_tolerance=True,
     ),
     "greedy-cholesky": Method(
         _greedy,
-        partial(cholesky_needs, block=1),
+        partial(cholesky_needs, batch=1),
         reads=("oversampling",),
         stops_at_tolerance=True,
     ),
@@ -153,9 +132,9 @@ METHODS: dict[str, Method] = {
 
 
 def approximate(operator: KernelOperator, method: str, ask: Request) -> LowRank:
-    """Approximate K by the method of this name; look at what it leaves of a kernel of others."""
+    """Approximate K by the method of this name; examine what it leaves of a kernel of others."""
     found = METHODS[method].run(operator, ask)
-    looked = look_at_residual(operator, found, ask.seed)
-    if looked.negative_mass > found.negative_mass:  # else the method has warned already
-        warn_indefinite(looked.negative_mass, "as far as the method met it")
-    return looked
+    examined = examine_residual(operator, found, ask.seed)
+    if examined.negative_mass > found.negative_mass:  # else the method has warned already
+        warn_indefinite(examined.negative_mass, "as far as the method met it")
+    return examined

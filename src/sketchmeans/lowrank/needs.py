@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sketchmeans.blocks import BLOCK
 from sketchmeans.engine import tile_rows
 from sketchmeans.lowrank.cholesky import capacity_for
-from sketchmeans.lowrank.exact import forms_matrix
-from sketchmeans.operators import FeatureMapOperator, KernelOperator
+from sketchmeans.lowrank.exact import forms_matrix, useful_features
+from sketchmeans.lowrank.request import Needs, Request
+from sketchmeans.operators import KernelOperator
 from sketchmeans.operators.base import THREAD_BYTES
 from sketchmeans.sketches import SKETCHES, HadamardSketch
-
-if TYPE_CHECKING:
-    from sketchmeans.lowrank.methods import Request
 
 _VECTORS = 12
 """Vectors of n numbers that a method keeps beside its matrices: diagonals, sums, permutations."""
 
 _SMALL = 14
 """Matrices of width × width, at most, while a core is decomposed."""
-
-
-@dataclass(frozen=True)
-class Needs:
-    """Bytes that a method allocates beyond the operator."""
-
-    working: int
-    """At the highest point."""
-    kept: int
-    """By its result, and by blocks that it freed: the allocator may hold on to them."""
 
 
 def _recovering(n: int, width: int) -> int:
@@ -50,7 +36,7 @@ def one_pass_needs(operator: KernelOperator, ask: Request) -> Needs:
         Omega = max(Omega, n * width * operator.dtype.itemsize)
     dual = n * rank * 8
     early = n * rank * 8 if ask.truncation == "early" else 0
-    passing = operator.scratch_bytes(width, ask.n_threads, pack=ask.pack) + _VECTORS * n * 8
+    passing = operator.scratch_bytes(width, ask.run) + _VECTORS * n * 8
     rows = min(n, BLOCK)  # of the data, at most half a million numbers, and of Ω, in float64
     audit = min(operator.row_bytes(3 * rows), 3 << 22) + rows * width * 8
     freed = _recovering(n, width)
@@ -63,31 +49,31 @@ def nystrom_needs(operator: KernelOperator, ask: Request) -> Needs:
     """C and what its columns and their sampling take."""
     n, m = operator.shape[0], ask.width
     C = n * m * 8
-    stages = [operator.columns_bytes(m, ask.n_threads), _recovering(n, m)]
+    stages = [operator.columns_bytes(m, ask.run), _recovering(n, m)]
     centers = 0
     if ask.sketch == "kmeans":
         # Centers are dense, also of sparse data: some for K-means, some as landmarks.
         centers = 8 * m * operator.n_features
-        dense = ask.n_threads * 4 * operator.rows_at_once(m) * 8 * operator.n_features
-        stages[0] += (4 + 2 * ask.n_threads) * centers + dense
+        dense = ask.run.n_threads * 4 * operator.rows_at_once(m) * 8 * operator.n_features
+        stages[0] += (4 + 2 * ask.run.n_threads) * centers + dense
         stages.append(kmeans_bytes(n, m, operator.row_bytes(n)) + 4 * centers - C)
     elif ask.sketch == "column-norm":
         # A tile, its squares, and what makes it.
-        side = tile_rows(n)
-        tiles = 4 * side * side * 8 + operator.row_bytes(4 * side)
-        stages.append(ask.n_threads * (tiles + THREAD_BYTES) - C)
+        rows = tile_rows(n)
+        tiles = 4 * rows * rows * 8 + operator.row_bytes(4 * rows)
+        stages.append(ask.run.n_threads * (tiles + THREAD_BYTES) - C)
     kept = C + m * ask.rank * 8 + 2 * centers + _recovering(n, m)
     return Needs(C + max(stages) + _VECTORS * n * 8, kept)
 
 
-def cholesky_needs(operator: KernelOperator, ask: Request, block: int) -> Needs:
-    """F, what a round of ``block`` pivots takes, and where F grows what it has outgrown."""
+def cholesky_needs(operator: KernelOperator, ask: Request, batch: int) -> Needs:
+    """F, what a round of ``batch`` pivots takes, and where F grows what it has outgrown."""
     n, m = operator.shape[0], ask.width
     first = capacity_for(0, m, ask.tolerance)
     capacity = capacity_for(m, m, ask.tolerance)
     F = n * capacity * 8
-    block = min(block, m)
-    adding = n * block * 25 + operator.columns_bytes(block, ask.n_threads)
+    batch = min(batch, m)
+    adding = n * batch * 25 + operator.columns_bytes(batch, ask.run)
     outgrown = F // 2 if capacity > first else 0
     working = F + max(adding, outgrown, _recovering(n, m)) + _VECTORS * n * 8
     return Needs(working, F + m * ask.rank * 8 + _recovering(n, m))
@@ -99,18 +85,18 @@ def exact_needs(operator: KernelOperator, ask: Request) -> Needs:
     columns = n * rank * 8
     vectors = _VECTORS * n * 8
     kept = 2 * columns + 2 * n * 8
-    if isinstance(operator, FeatureMapOperator) and operator.monomials.count < n:
-        count = operator.monomials.count
+    if features := useful_features(operator):
+        count = features.count
         blocks = 8 * (_SMALL * count * count + 1024 * 5 * count)
-        passing = operator.scratch_bytes(1, ask.n_threads, pack=ask.pack)
+        passing = operator.scratch_bytes(1, ask.run)
         return Needs(3 * columns + max(blocks, passing) + vectors, kept)
     if forms_matrix(n, rank):
         K = n * n * 8
-        forming = 3 * K + operator.columns_bytes(n, ask.n_threads)
+        forming = 3 * K + operator.columns_bytes(n, ask.run)
         deciding = 2 * K + 2 * columns
         return Needs(max(forming, deciding, K + 5 * columns) + vectors, kept)
     basis = min(n, max(2 * rank + 1, 20))
-    passing = operator.scratch_bytes(1, ask.n_threads, pack=True)
+    passing = operator.scratch_bytes(1, ask.run)
     lanczos = n * (basis + rank) * 8 + 4 * n * 8 + passing
     return Needs(max(lanczos, 5 * columns) + vectors, kept)
 

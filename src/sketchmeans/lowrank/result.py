@@ -27,6 +27,42 @@ def warn_indefinite(negative_mass: float, how: str) -> None:
 
 
 @dataclass(frozen=True)
+class Cost:
+    """What was spent on a kernel; costs add up."""
+
+    passes: int = 0
+    """Passes over K."""
+    entries: int = 0
+    """Kernel entries evaluated."""
+    audit_entries: int = 0
+    """Kernel entries evaluated once more in float64, to measure errors."""
+    seconds: float = 0.0
+    """Time that the engine took for the passes of a sketch; the rest of the time was recovery."""
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.passes + other.passes,
+            self.entries + other.entries,
+            self.audit_entries + other.audit_entries,
+            self.seconds + other.seconds,
+        )
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of K itself."""
+
+    trace: float
+    """tr K, from its diagonal."""
+    rounding: float
+    """ε: entries of K are known to ε·√(K_ii K_jj); see ``kernels.rounding``."""
+    row_sums: FloatArray | None = None
+    """K1 (weighted: K√d); None where the method does not meet all of K."""
+    sum_of_squares: float | None = None
+    """‖K‖_F²; None where the method does not meet all of K."""
+
+
+@dataclass(frozen=True)
 class LowRank:
     """K ≈ FFᵀ, with the columns of F in falling order of their squared norms.
 
@@ -41,25 +77,11 @@ class LowRank:
     rank: int
     """Columns of the embedding."""
     dual: FloatArray
-    """A: y(x) = k(x, X) A embeds a new point; one row a sample, or a landmark."""
-    trace: float
-    """tr K, from its diagonal."""
-    row_sums: FloatArray | None
-    """K1 (weighted: K√d); None where the method does not meet all of K."""
-    sum_of_squares: float | None
-    """‖K‖_F²; None where the method does not meet all of K."""
+    """A: y(x) = k(x, X) A embeds a new point; one row per sample, or per landmark."""
+    facts: Facts
     eta: float
     """Relative error of the sketch W that F came from, measured."""
-    rounding: float
-    """ε: entries of K are known to ε·√(K_ii K_jj); see ``rounding``."""
-    passes: int
-    """Passes over K."""
-    entries: int
-    """Kernel entries evaluated by the passes."""
-    audit_entries: int
-    """Kernel entries evaluated once more in float64, to measure eta."""
-    pass_seconds: float
-    """Time that the engine took for the passes; the rest of the time was recovery."""
+    cost: Cost
     new_points: NewPoints | None = None
     """The kernel against the landmarks that ``dual`` belongs to; None: against all samples."""
     early: FloatArray | None = None
@@ -69,13 +91,13 @@ class LowRank:
 
     @property
     def embedding(self) -> FloatArray:
-        """Y, n × rank: one row a sample, K ≈ YYᵀ."""
+        """Y, n × rank: one row per sample, K ≈ YYᵀ."""
         return self.factor[:, : self.rank] if self.early is None else self.early
 
     @property
     def trace_error(self) -> float:
         """tr(K − YYᵀ); an upper bound on ‖K − YYᵀ‖ in every norm where K ≽ YYᵀ."""
-        return self.trace - float(self.leading.sum())
+        return self.facts.trace - float(self.leading.sum())
 
     @property
     def leading(self) -> FloatArray:
@@ -87,7 +109,7 @@ class LowRank:
     @property
     def share_held(self) -> float:
         """The share of the trace of K that all columns of the factor hold."""
-        return float(self.eigenvalues.sum()) / self.trace if self.trace else 1.0
+        return float(self.eigenvalues.sum()) / self.facts.trace if self.facts.trace else 1.0
 
     def truncate(self, rank: int) -> LowRank:
         """Return the same approximation with a lower rank; no pass over K."""
@@ -96,13 +118,14 @@ class LowRank:
 
     def rank_for(self, fraction: float) -> int | None:
         """Return the least rank that holds this fraction of the trace; None if none does."""
-        if self.trace < 0:
+        trace = self.facts.trace
+        if trace < 0:
             raise ValueError(
                 f"rank={fraction} asks for a share of the trace, and the trace of this kernel is "
-                f"{self.trace:g}. Give rank as a number."
+                f"{trace:g}. Give rank as a number."
             )
         if not len(self.eigenvalues):
             return 0  # K = 0
         held = np.cumsum(self.eigenvalues)
-        enough = np.flatnonzero(held >= (fraction - 10 * self.eta) * self.trace)
+        enough = np.flatnonzero(held >= (fraction - 10 * self.eta) * trace)
         return int(enough[0]) + 1 if len(enough) else None

@@ -19,6 +19,7 @@ from sketchmeans.kernels import KERNELS, Kernel, Statistic, n_monomials
 from sketchmeans.kernels.points import Prepared
 from sketchmeans.models.container import ModelFileError
 from sketchmeans.operators import DataOperator, FeatureMapOperator, GivenRows, NewPoints
+from sketchmeans.operators.data import PointsOperator
 from sketchmeans.operators.features import MAX_FEATURES
 
 FLOATS = ("<f4", "<f8")
@@ -37,7 +38,7 @@ def describe(points: NewPoints) -> dict[str, Any]:
     dtype = str(getattr(points, "dtype", ""))
     if type(points) is GivenRows:
         return {"kind": "rows", "dtype": dtype, "chosen": points.chosen is not None}
-    if not isinstance(points, DataOperator):
+    if not isinstance(points, PointsOperator):
         raise ValueError(
             f"the kernel of this model is code of its own ({type(points).__name__}), and a model "
             'file holds no code. Fit with a named kernel, or with kernel="precomputed" on the '
@@ -64,7 +65,7 @@ def arrays_of(points: NewPoints, prefix: str) -> dict[str, FloatArray]:
     if isinstance(points, GivenRows):
         found = {"diagonal": points.diagonal, "chosen": points.chosen}
     else:
-        assert isinstance(points, DataOperator)
+        assert isinstance(points, PointsOperator)
         X, prepared = points.points.X, points.points.prepared
         if sparse.issparse(X):
             found = {"data": X.data, "indices": X.indices, "indptr": X.indptr}

@@ -2,7 +2,7 @@
 
 from sketchmeans.operators.base import KernelOperator, NewPoints
 from sketchmeans.operators.callables import CallableOperator
-from sketchmeans.operators.data import DataOperator
+from sketchmeans.operators.data import DataOperator, PointsOperator
 from sketchmeans.operators.features import FeatureMapOperator
 from sketchmeans.operators.precomputed import GivenRows, PrecomputedOperator
 
@@ -13,5 +13,6 @@ __all__ = [
     "GivenRows",
     "KernelOperator",
     "NewPoints",
+    "PointsOperator",
     "PrecomputedOperator",
 ]

@@ -16,23 +16,40 @@ from scipy import sparse
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blocks import BLOCK, row_blocks, rows_of
 from sketchmeans.engine import (
+    ALONE,
     Crew,
+    NumpyTiles,
     Pass,
     RightHandSide,
-    symmetric_pass,
+    Run,
     tile_rows,
+    tournament_pass,
 )
-from sketchmeans.engine.passes import Progress
 from sketchmeans.kernels.rounding import LEAST, largest_deviation
 from sketchmeans.operators.cross import CrossKernel, refuse_infinite
-from sketchmeans.sketches import Sketch
 
 AUDITED_ROWS = 32
 """Rows of W that are computed again in float64, to measure its relative error η."""
 
-
 THREAD_BYTES = 6_000_000
 """What BLAS and the allocator keep for a thread, beyond its tile."""
+
+
+class LazyOmega(Protocol):
+    """An Ω that need not exist as an array."""
+
+    width: int
+
+    @property
+    def matrix(self) -> FloatArray:
+        """The whole of Ω."""
+
+    def apply(self, columns: FloatArray) -> FloatArray:
+        """Return columnsᵀΩ for whole columns of the kernel."""
+
+
+Right = LazyOmega | FloatArray
+"""What K is multiplied by."""
 
 
 class NewPoints(Protocol):
@@ -43,6 +60,17 @@ class NewPoints(Protocol):
 
     def diagonal_of(self, X: Any) -> FloatArray:
         """Return κ(x, x) for new points."""
+
+
+class FeatureMap(Protocol):
+    """A finite Φ with K = ΦΦᵀ, a block of rows at a time."""
+
+    @property
+    def count(self) -> int:
+        """Columns of Φ."""
+
+    def features(self, rows: slice) -> FloatArray:
+        """Return rows of Φ, scaled by the roots of the weights."""
 
 
 class KernelOperator(ABC):
@@ -58,15 +86,8 @@ class KernelOperator(ABC):
         Positive; K becomes D^½ K D^½.
     """
 
-    @property
-    def engine(self) -> str:
-        """What computes the tiles."""
-        return "numpy"
-
     cheap_diagonal = True
     """Whether the diagonal takes n entries; if not, a pass that meets it anyway is asked."""
-    packs = True
-    """Whether passes may prepare copies of Ω and of the data."""
     is_psd: bool | None = None
     """Whether K is positive semidefinite: by construction (True), not (False), unknown (None)."""
 
@@ -76,17 +97,35 @@ class KernelOperator(ABC):
         self.root_weights = None if weights is None else np.sqrt(weights)
 
     @property
+    def engine(self) -> str:
+        """What computes the tiles."""
+        return "numpy"
+
+    @property
+    def feature_map(self) -> FeatureMap | None:
+        """Φ, where products go through one."""
+        return None
+
+    @property
     def data(self) -> Any:
         """The rows that the kernel is of; None where there are none."""
         return None
 
-    def packing(self, pack: bool) -> Self:
-        """Return the same operator; unless ``pack``, its passes prepare no copies."""
-        if pack == self.packs:
-            return self
-        other = copy.copy(self)
-        other.packs = pack
-        return other
+    @property
+    def weights(self) -> FloatArray | None:
+        """The weights of the samples; None where there are none."""
+        return None if self.root_weights is None else self.root_weights**2
+
+    @property
+    def carried(self) -> FloatArray:
+        """The vector that passes carry beside Ω: ones, or the roots of the weights."""
+        return np.ones(self.shape[0]) if self.root_weights is None else self.root_weights
+
+    def unweighted(self) -> Self:
+        """Return the same kernel without the weights."""
+        plain = copy.copy(self)
+        plain.root_weights = None
+        return plain
 
     @abstractmethod
     def _tile(self, rows: slice, columns: slice, out: FloatArray) -> FloatArray:
@@ -108,25 +147,25 @@ class KernelOperator(ABC):
         """Return what ``against`` and ``diagonal_of`` need, and no more."""
         return self
 
-    @abstractmethod
     def landmarks(self, indices: FloatArray) -> NewPoints:
         """Return the kernel between any points and these samples alone, in float64."""
+        return self.landmarks_at(self.data[indices])
 
-    def _rectangle(
-        self, rows: FloatArray | None, indices: FloatArray, n_threads: int
-    ) -> FloatArray:
+    @abstractmethod
+    def landmarks_at(self, X: Any) -> NewPoints:
+        """Return the kernel between any points and these, which need not be samples."""
+
+    def _rectangle(self, rows: FloatArray | None, indices: FloatArray, run: Run) -> FloatArray:
         """Compute K[rows, indices] in float64, unweighted; None stands for all rows."""
-        return self.with_landmarks(
-            self.landmarks(indices), len(indices), rows=rows, n_threads=n_threads
-        )
+        return self.with_landmarks(self.landmarks(indices), len(indices), run, rows=rows)
 
     def with_landmarks(
         self,
         landmarks: NewPoints,
         count: int,
+        run: Run = ALONE,
         *,
         rows: FloatArray | None = None,
-        n_threads: int = 1,
     ) -> FloatArray:
         """Return the unweighted kernel of samples with ``count`` landmarks, in float64.
 
@@ -140,7 +179,7 @@ class KernelOperator(ABC):
             everything = slice(0, cross.shape[0]), slice(0, count)
             R[part] = cross.tile(*everything, np.empty(cross.shape))
 
-        with Crew(n_threads) as crew:
+        with Crew(run.n_threads) as crew:
             crew.each(compute, row_blocks(len(R), self.rows_at_once(count)))
         refuse_infinite(R)
         return R
@@ -149,30 +188,31 @@ class KernelOperator(ABC):
         """Return how many rows of the data are met at once where columns of K are computed."""
         return max(64, min(BLOCK, (1 << 19) // max(columns, self.n_features, 1)))
 
-    def _square(self, indices: FloatArray) -> FloatArray:
-        """Compute K[indices, indices] in float64, unweighted."""
-        return self._rectangle(indices, indices, 1)
-
-    def rectangle(self, rows: FloatArray, indices: FloatArray, *, n_threads: int = 1) -> FloatArray:
+    def rectangle(self, rows: FloatArray, indices: FloatArray, run: Run = ALONE) -> FloatArray:
         """Return K[rows, indices] in float64: a kernel entry each."""
-        R = self._rectangle(rows, indices, n_threads)
-        if self.root_weights is not None:
-            R *= self.root_weights[rows, None]
-            R *= self.root_weights[indices]
-        return R
+        return self._weigh(self._rectangle(rows, indices, run), rows, indices)
 
-    def block(self, indices: FloatArray) -> FloatArray:
+    def square(self, indices: FloatArray) -> FloatArray:
         """Return K[indices, indices] in float64, for a few samples."""
         return self.rectangle(indices, indices)
 
-    def columns(self, indices: FloatArray, *, n_threads: int = 1) -> FloatArray:
-        """Return K[:, indices] in float64: n kernel entries a column."""
+    def columns(self, indices: FloatArray, run: Run = ALONE) -> FloatArray:
+        """Return K[:, indices] in float64: n kernel entries per column."""
         indices = np.asarray(indices)
-        C = self._rectangle(None, indices, n_threads)
+        return self._weigh(self._rectangle(None, indices, run), slice(None), indices)
+
+    def tile(self, rows: slice, columns: slice, out: FloatArray | None = None) -> FloatArray:
+        """Return K[rows, columns]; both slices need start and stop."""
+        if out is None:
+            out = np.empty((rows.stop - rows.start, columns.stop - columns.start), self.dtype)
+        return self._weigh(self._tile(rows, columns, out), rows, columns)
+
+    def _weigh(self, T: FloatArray, rows: Any, columns: Any) -> FloatArray:
+        """Scale a part of K to one of D^½ K D^½, in place."""
         if self.root_weights is not None:
-            C *= self.root_weights[:, None]
-            C *= self.root_weights[indices]
-        return C
+            T *= self.root_weights[rows, None].astype(T.dtype, copy=False)
+            T *= self.root_weights[columns].astype(T.dtype, copy=False)
+        return T
 
     @property
     def n_features(self) -> int:
@@ -185,27 +225,11 @@ class KernelOperator(ABC):
             return -(-rows * self.data.nnz // self.shape[0]) * 16
         return rows * self.n_features * 8
 
-    def columns_bytes(self, count: int, n_threads: int) -> int:
+    def columns_bytes(self, count: int, run: Run) -> int:
         """Return what ``columns`` and ``rectangle`` allocate beside ``count`` columns."""
         rows = self.rows_at_once(count)
-        own = 3 * rows * (count + 2) * 8 + self.row_bytes(4 * rows)
-        return n_threads * (own + THREAD_BYTES) + self.row_bytes(2 * count) + self.shape[0] * count
-
-    def tile(self, rows: slice, columns: slice, out: FloatArray | None = None) -> FloatArray:
-        """Return K[rows, columns]; both slices need start and stop."""
-        if out is None:
-            out = np.empty((rows.stop - rows.start, columns.stop - columns.start), self.dtype)
-        T = self._tile(rows, columns, out)
-        if self.root_weights is not None:
-            T = self._weigh(T, rows, columns)
-        return T
-
-    def _weigh(self, T: FloatArray, rows: slice, columns: slice) -> FloatArray:
-        """Scale a tile of K to one of D^½ K D^½, in place."""
-        assert self.root_weights is not None
-        T *= self.root_weights[rows, None].astype(T.dtype)
-        T *= self.root_weights[None, columns].astype(T.dtype)
-        return T
+        own = 3 * rows * (count + 2) * 8 + self.row_bytes(4 * rows) + THREAD_BYTES
+        return run.n_threads * own + self.row_bytes(2 * count) + self.shape[0] * count
 
     @property
     def diagonal_entries(self) -> int:
@@ -217,35 +241,23 @@ class KernelOperator(ABC):
         diagonal = self._diagonal()
         return diagonal if self.root_weights is None else diagonal * self.root_weights**2
 
-    def multiply(
-        self,
-        right: Sketch | FloatArray,
-        *,
-        n_threads: int = 1,
-        progress: Progress | None = None,
-        pack: bool = True,
-    ) -> Pass:
+    def diagonal_after(self, result: Pass) -> FloatArray:
+        """Return K_ii after a pass, which has met it where it is not cheap."""
+        return self.diagonal() if self.cheap_diagonal else result.diagonal
+
+    def multiply(self, right: Right, run: Run = ALONE) -> Pass:
         """Return K Ω and what else one pass gives.
 
-        Passes over K: 1. Kernel entries: n(n + 1)/2, and at most half a tile a row more.
-        Memory: n × (width + 1) numbers in float64, Ω (a byte a number for signs), a tile a thread.
-
-        Parameters
-        ----------
-        right : Sketch or array of shape (n, width)
-            Ω.
-        n_threads : int
-            Does not change the result.
-        progress : callable, optional
-            Called with (tiles done, tiles in all).
-        pack : bool
-            Allow prepared copies of Ω, and of the data where they take no more than twice W;
-            does not change the result.
+        Passes over K: 1. Kernel entries: n(n + 1)/2, and at most half a tile per row more.
+        Memory: n × (width + 1) numbers in float64, Ω (a byte per number for signs), a tile per
+        thread.
         """
-        matrix = right.matrix if isinstance(right, Sketch) else right
-        side = RightHandSide(matrix, self.root_weights, self.dtype, pack=pack and self.packs)
-        with Crew(n_threads) as crew:
-            return symmetric_pass(self.tile, side, crew=crew, progress=progress)
+        with Crew(run.n_threads) as crew:
+            return self._pass(right, crew, run)
+
+    def _pass(self, right: Right, crew: Crew, run: Run) -> Pass:
+        side = RightHandSide(matrix_of(right), self.root_weights, self.dtype, pack=run.pack)
+        return tournament_pass(NumpyTiles(self.tile, side), *side.shape, crew=crew, run=run)
 
     def __matmul__(self, matrix: FloatArray) -> FloatArray:
         """Return K @ matrix in float64; a vector gives a vector."""
@@ -254,44 +266,44 @@ class KernelOperator(ABC):
             return self.multiply(matrix[:, None]).W[:, 0]
         return self.multiply(matrix).W
 
-    def cross_bytes(self, width: int, n_threads: int, *, pack: bool) -> int:
-        """Return what a product of a few new points with all samples allocates."""
-        del pack
-        right = self.shape[0] * width * 8
-        return right + n_threads * (2 * 256 * (256 + width) * 8 + THREAD_BYTES)
-
     def relative_error(self, right: FloatArray, result: Pass, seed: int) -> tuple[float, int]:
         """Return the measured relative error of a pass, and the kernel entries that it took."""
         del right, seed
-        return result.audit, 0
+        return result.relative_error, 0
 
     def rounding(self, seed: int = 0, *, fine: bool = False) -> tuple[float, int]:
-        """Return ε of the entries (see ``rounding``), and the kernel entries that it took.
+        """Return ε of the entries (see ``kernels.rounding``), and the entries that it took.
 
         Here the entries are the truth, and what they may be off by is seen where K_ij and K_ji
-        differ. ``fine`` asks for ε of columns and blocks, which are float64 whatever the tiles are.
+        differ. ``fine`` asks for ε of columns, which are float64 whatever the tiles are.
         """
-        block = self._square(audited_rows(self.shape[0], seed))
-        diagonal = block.diagonal()
-        asymmetry = largest_deviation(block, block.T, diagonal, diagonal)
-        return max(self._unit(fine), LEAST, 2 * asymmetry), block.size
+        chosen = audited_rows(self.shape[0], seed)
+        square = self._rectangle(chosen, chosen, ALONE)
+        diagonal = square.diagonal()
+        asymmetry = largest_deviation(square, square.T, diagonal, diagonal)
+        return max(self._unit(fine), LEAST, 2 * asymmetry), square.size
 
     def _unit(self, fine: bool) -> float:
         """Return a few units in the last place of the entries, and of sums of them in a tile."""
         return 16 * float(np.finfo(np.float64 if fine else self.dtype).eps)
 
-    def scratch_bytes(self, width: int, n_threads: int, *, pack: bool) -> int:
+    def scratch_bytes(self, width: int, run: Run) -> int:
         """Return what ``multiply`` allocates beside W and Ω."""
-        side = tile_rows(self.shape[0])
-        tile = side * side + 4 * side * (width + 1)
-        own = tile * self.dtype.itemsize + side * (width + 1) * 8
-        packed = self.shape[0] * (width + 1) * self.dtype.itemsize if pack else 0
-        return n_threads * (own + THREAD_BYTES) + packed
+        rows = tile_rows(self.shape[0])
+        tile = rows * rows + 4 * rows * (width + 1)
+        own = tile * self.dtype.itemsize + rows * (width + 1) * 8
+        packed = self.shape[0] * (width + 1) * self.dtype.itemsize if run.pack else 0
+        return run.n_threads * (own + THREAD_BYTES) + packed
+
+    def cross_bytes(self, width: int, run: Run) -> int:
+        """Return what a product of a few new points with all samples allocates."""
+        right = self.shape[0] * width * 8
+        return right + run.n_threads * (2 * 256 * (256 + width) * 8 + THREAD_BYTES)
 
 
-def width_of(right: Sketch | FloatArray) -> int:
-    """Return the number of columns of Ω."""
-    return right.width if isinstance(right, Sketch) else right.shape[1]
+def matrix_of(right: Right) -> FloatArray:
+    """Return Ω as an array."""
+    return right if isinstance(right, np.ndarray) else right.matrix
 
 
 def audited_rows(n: int, seed: int) -> FloatArray:

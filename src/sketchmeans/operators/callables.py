@@ -109,16 +109,12 @@ class CallableOperator(KernelOperator):
             self.dtype,
         )
 
-    def landmarks(self, indices: FloatArray) -> CallableOperator:
-        """Return the kernel between any points and these samples alone, in float64."""
-        return self.landmarks_at(self.X[indices])
-
     def landmarks_at(self, X: Any) -> CallableOperator:
         """Return the kernel between any points and these, which need not be samples."""
         return CallableOperator(X, self.function, params=self.params)
 
     def diagonal_of(self, X: Any) -> FloatArray:
-        """Return κ(x, x) for new rows, from small blocks: 16 entries a row."""
+        """Return κ(x, x) for new rows, from small blocks: 16 entries per row."""
         blocks = (rows_of(X, rows) for rows in _diagonal_blocks(X))
         return np.concatenate(
             [self.evaluate(block, block).diagonal().astype(np.float64) for block in blocks]

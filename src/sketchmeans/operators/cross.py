@@ -9,8 +9,11 @@ import numpy as np
 
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blocks import row_blocks
-from sketchmeans.engine import Crew, rectangular_product
+from sketchmeans.engine import ALONE, Crew, Run, rectangular_product
 from sketchmeans.engine.passes import Tile
+
+Product = Callable[[FloatArray, Crew, Run], FloatArray]
+"""Returns k(x, X) @ right by a way of its own."""
 
 
 class CrossKernel:
@@ -19,13 +22,15 @@ class CrossKernel:
     Parameters
     ----------
     tile : callable
-        ``tile(rows, columns, out)`` computes a block; ``out`` is scratch space.
+        ``tile(rows, columns, out)`` computes a tile; ``out`` is scratch space.
     shape : tuple of int
         New points and samples.
     dtype : dtype
         Of the tiles.
     product : callable, optional
-        ``product(right, crew)`` returns k(x, X) @ right where that is not made from ``tile``.
+        Multiplies where that is not done by ``tile``.
+    entries : int, optional
+        The kernel entries that ``multiply`` takes; all of them if left out.
     """
 
     def __init__(
@@ -33,27 +38,24 @@ class CrossKernel:
         tile: Tile,
         shape: tuple[int, int],
         dtype: Any,
-        product: Callable[[FloatArray, Crew], FloatArray] | None = None,
+        product: Product | None = None,
+        entries: int | None = None,
     ) -> None:
         self.tile, self.shape, self.dtype, self._product = tile, shape, dtype, product
+        self.entries = shape[0] * shape[1] if entries is None else entries
 
-    @property
-    def entries(self) -> int:
-        """The kernel entries that ``multiply`` takes."""
-        return self.shape[0] * self.shape[1]
-
-    def multiply(self, right: FloatArray, *, n_threads: int = 1) -> FloatArray:
-        """Return k(x, X) @ right for every new point x: n kernel entries a point."""
-        right = right.astype(self.dtype, copy=False)
-        with Crew(n_threads) as crew:
+    def multiply(self, right: FloatArray, run: Run = ALONE) -> FloatArray:
+        """Return k(x, X) @ right for every new point x: n kernel entries per point."""
+        with Crew(run.n_threads) as crew:
             if self._product is not None:
-                product = self._product(right, crew)
+                product = self._product(right, crew, run)
             else:
+                right = right.astype(self.dtype, copy=False)
                 product = rectangular_product(self.tile, self.shape[0], right, crew=crew)
         refuse_infinite(product)
         return product
 
-    def dense(self, *, n_threads: int = 1) -> FloatArray:
+    def dense(self) -> FloatArray:
         """Return the whole of it as an m × n array in float64, for few samples."""
         m, n = self.shape
         whole = np.empty((m, n))
@@ -62,7 +64,7 @@ class CrossKernel:
             out = np.empty((rows.stop - rows.start, n), self.dtype)
             whole[rows] = self.tile(rows, slice(0, n), out)
 
-        with Crew(n_threads) as crew:
+        with Crew(1) as crew:
             crew.each(compute, row_blocks(m, max(64, min(4096, (1 << 19) // n))))
         refuse_infinite(whole)
         return whole

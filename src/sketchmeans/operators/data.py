@@ -1,7 +1,8 @@
-"""TODO."""
+"""The kernel matrix of rows of data, computed on the fly."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -13,22 +14,23 @@ from sketchmeans.engine import (
     Crew,
     Pass,
     RightHandSide,
+    Run,
     engine_name,
     native_tile_rows,
     tile_rows,
     tournament_pass,
 )
 from sketchmeans.engine.native import Argument, Panels, has_map
-from sketchmeans.engine.passes import Progress
 from sketchmeans.kernels import Kernel, Statistic
 from sketchmeans.kernels.points import Points, Prepared, robust_center
-from sketchmeans.kernels.rounding import SHOWING, entry_rounding, largest_deviation
+from sketchmeans.kernels.rounding import entry_rounding, largest_deviation
 from sketchmeans.operators.base import (
     AUDITED_ROWS,
     THREAD_BYTES,
     KernelOperator,
+    Right,
     audited_rows,
-    width_of,
+    matrix_of,
 )
 from sketchmeans.operators.cross import CrossKernel
 from sketchmeans.operators.tiles import (
@@ -36,22 +38,18 @@ from sketchmeans.operators.tiles import (
     CROSS_PACKED_BYTES,
     CROSS_ROWS,
     NativeTiles,
-    Side,
+    PackedPoints,
+    PlainTiles,
     by_panels,
     cross_product,
 )
-from sketchmeans.sketches import Sketch
 
 _AUDITED_BLOCKS = 8
 """Blocks of as many columns, of which entries are computed again to measure their rounding."""
 
 
-_LARGEST_FOLDED = 1e30
-"""A scale is folded into the matrix product of a tile while it leaves ‖x‖² below this."""
-
-
-class DataOperator(KernelOperator):
-    """The kernel matrix of the rows of X, computed on the fly.
+class PointsOperator(KernelOperator):
+    """The kernel matrix of the rows of X under a kernel of ours; products are left open.
 
     Parameters
     ----------
@@ -84,71 +82,16 @@ class DataOperator(KernelOperator):
         elif kernel.statistic is Statistic.SQUARED_DISTANCE and not sparse.issparse(X):
             self._center = robust_center(X)
         self.points = self._prepare(X, prepared)
-        self._folds = abs(kernel.scale) * max(1.0, self.points.largest_norm) < _LARGEST_FOLDED
-        rounding = abs(kernel.scale) * float(np.finfo(self.dtype).eps)
-        self._far_out = SHOWING[self.dtype.itemsize] / max(
-            rounding, 1e-300
-        )  # a ‖x‖² from which rounding would show
+
+    @property
+    @abstractmethod
+    def engine(self) -> str:
+        """What computes the products."""
 
     @property
     def data(self) -> Any:
         """The rows that the kernel is of."""
         return self.points.X
-
-    def _block(self, ours: Points, rows: slice, columns: slice, out: FloatArray) -> FloatArray:
-        """Return the kernel of rows of ``ours`` with rows of the samples."""
-        scale = self.kernel.scale
-        if self._far(ours, rows, columns):
-            # Both blocks hold points so far out that rounding would show in their distances:
-            # these come from differences. A few outliers cost a few tiles.
-            return self.kernel.of(ours.by_differences(rows, self.points, columns))
-        if self._folds:
-            scaled = ours.block(rows, self.points, columns, scale=scale, out=out)
-            return self.kernel.of_scaled(scaled)
-        # A huge γ times a norm would be infinite, and infinity minus infinity is not a number.
-        return self.kernel.of(ours.block(rows, self.points, columns, out=out))
-
-    def _far(self, ours: Points, rows: slice, columns: slice) -> bool:
-        """Whether the distances of these rows would show the rounding of dot products."""
-        return ours.reaches(rows, self._far_out) and self.points.reaches(columns, self._far_out)
-
-    @property
-    def engine(self) -> str:
-        """What computes the tiles: "native", or "numpy" where that is missing or was asked for."""
-        return "native" if self._native else "numpy"
-
-    @property
-    def _native(self) -> bool:
-        return engine_name() == "native" and has_map(self.kernel)
-
-    def _native_tiles(self, left: Side, right: Side, omega: Panels) -> NativeTiles:
-        """Return native tiles of the kernel between two sides, the right one our samples."""
-        ours = left.points
-
-        def plain(rows: slice, columns: slice) -> FloatArray:
-            shape = (rows.stop - rows.start, columns.stop - columns.start)
-            return self._block(ours, rows, columns, np.empty(shape, self.dtype))
-
-        def is_plain(rows: slice, columns: slice) -> bool:
-            return not self._folds or self._far(ours, rows, columns)
-
-        return NativeTiles(self.kernel, left, right, omega, plain=plain, is_plain=is_plain)
-
-    def _native_pass(
-        self, right: RightHandSide, crew: Crew, progress: Progress | None, *, pack: bool
-    ) -> Pass:
-        """Return K Ω by native tiles."""
-        n, block = right.n, native_tile_rows(right.n)
-        omega = Panels(right.block, n, right.width + 1, self.dtype, whole=pack, block=block)
-        side = Side(
-            self.points,
-            Argument.of(self.kernel, self.dtype),
-            root_weights=self.root_weights,
-            pack=pack and self._worth_packing(right.width),
-            block=block,
-        )
-        tiles = self._native_tiles(side, side, omega)
-        return tournament_pass(tiles, n, right.width, crew=crew, progress=progress)
 
     def _prepare(self, X: Any, prepared: Prepared | None = None) -> Points:
         return Points(
@@ -160,91 +103,41 @@ class DataOperator(KernelOperator):
             prepared=prepared,
         )
 
+    def _new(self, X: Any) -> Points:
+        """Return new rows, prepared as the samples are, and sparse or not as those are."""
+        if sparse.issparse(X) and not self.points.is_sparse:
+            X = X.toarray()
+        elif self.points.is_sparse:
+            X = sparse.csr_matrix(X)
+        return self._prepare(X)
+
+    def _tiles(self, ours: Points) -> PlainTiles:
+        return PlainTiles(self.kernel, ours, self.points)
+
     def _tile(self, rows: slice, columns: slice, out: FloatArray) -> FloatArray:
-        return self._block(self.points, rows, columns, out)
+        return self._tiles(self.points)(rows, columns, out)
 
     def _diagonal(self) -> FloatArray:
         if self.kernel.statistic is Statistic.DOT:
             return self.kernel.diagonal(self.points.squared_norms())
         return self.kernel.diagonal(np.zeros(self.shape[0]))
 
-    def multiply(
-        self,
-        right: Sketch | FloatArray,
-        *,
-        n_threads: int = 1,
-        progress: Progress | None = None,
-        pack: bool = True,
-    ) -> Pass:
-        """Return K Ω and what else one pass gives; see ``KernelOperator.multiply``."""
-        pack = pack and self.packs
-        if self._native:
-            matrix = right.matrix if isinstance(right, Sketch) else right
-            side = RightHandSide(matrix, self.root_weights, self.dtype)
-            with Crew(n_threads) as crew:
-                return self._native_pass(side, crew, progress, pack=pack)
-        if pack and self._worth_packing(width_of(right)):
-            self.points.pack(self.kernel.scale if self._folds else 1.0)
-        try:
-            return super().multiply(right, n_threads=n_threads, progress=progress, pack=pack)
-        finally:
-            self.points.unpack()
+    def diagonal_of(self, X: Any) -> FloatArray:
+        """Return κ(x, x) for new rows."""
+        if self.kernel.statistic is Statistic.DOT:
+            return self.kernel.diagonal(self._prepare(X).squared_norms())
+        return self.kernel.diagonal(np.zeros(X.shape[0]))
 
-    def _worth_packing(self, width: int) -> bool:
-        """Whether prepared copies of the data take no more than twice W."""
-        return 0 < self._packed_bytes <= 2 * self.shape[0] * (width + 1) * 8
-
-    @property
-    def _packed_bytes(self) -> int:
-        """What prepared copies of the data take; 0 where they gain nothing."""
-        if not self._native:
-            return self.points.packed_bytes
-        n, p = self.points.n_samples, self.points.n_features
-        return (n + 15) * p * self.dtype.itemsize if by_panels(self.points) else 0
-
-    def scratch_bytes(self, width: int, n_threads: int, *, pack: bool) -> int:
-        """Return what ``multiply`` allocates beside W and Ω."""
-        n, p = self.points.n_samples, self.points.n_features
-        packed = self._packed_bytes if pack and self._worth_packing(width) else 0
-        norms = n * 8
-        if self._native:
-            own = NativeTiles.scratch_bytes(self.points, width + 1, packed=packed > 0)
-            omega = (n + 15) * (width + 1) * self.dtype.itemsize if pack else 0
-            return n_threads * (own + THREAD_BYTES) + omega + packed + norms
-        row = p + 2
-        if self.points.is_sparse:
-            row = -(-self.points.X.nnz // n) * 4
-        panels = 4 * tile_rows(n) * row * 8
-        own = super().scratch_bytes(width, n_threads, pack=pack)
-        return own + n_threads * panels + packed + norms
-
-    def cross_bytes(self, width: int, n_threads: int, *, pack: bool) -> int:
-        """Return what a product of a few new points with all samples allocates."""
-        packed = self._packed_bytes if pack and self._packed_bytes <= CROSS_PACKED_BYTES else 0
-        panels = self.shape[0] * (width + 2) * 8 + self.row_bytes(4 * CROSS_COLUMNS) * n_threads
-        return super().cross_bytes(width, n_threads, pack=pack) + packed + panels
-
-    def relative_error(self, right: FloatArray, result: Pass, seed: int) -> tuple[float, int]:
-        """Compute a few rows of W again in float64, by another formula where there is one."""
-        n = self.shape[0]
-        chosen = audited_rows(n, seed)
-        truth = np.zeros((len(chosen), right.shape[1]))
-        with np.errstate(over="ignore", invalid="ignore"):
-            for columns in data_blocks(self.points.X):
-                T = self.kernel.of(self.points.exact_rows(chosen, columns))
-                if self.root_weights is not None:
-                    T *= self.root_weights[chosen, None] * self.root_weights[None, columns]
-                truth += T @ right[columns].astype(np.float64)
-        size = float(np.linalg.norm(truth))
-        error = float(np.linalg.norm(result.W[chosen] - truth))
-        return (error / size if size > 0 else 0.0), len(chosen) * n
+    def landmarks_at(self, X: Any) -> DataOperator:
+        """Return the kernel between any points and these, which need not be samples."""
+        return DataOperator(X, self.kernel, dtype=np.float64)
 
     def rounding(self, seed: int = 0, *, fine: bool = False) -> tuple[float, int]:
         """Return ε by the formula of the tiles, or twice what a few thousand entries show."""
         n, points = self.shape[0], self.points
         chosen = audited_rows(n, seed)
         new = points.X[chosen]
-        ours = self if not fine else self.landmarks(audited_rows(n, seed + 1))
+        ours = self.landmarks_at(points.X[audited_rows(n, seed + 1)]) if fine else self
         cross = ours.against(new)
         measured, spent = 0.0, 0
         diagonal, rows = self.diagonal_of(new), slice(0, len(chosen))
@@ -269,50 +162,111 @@ class DataOperator(KernelOperator):
         )
         return max(formula, 2 * measured), spent
 
+    @property
+    def _native(self) -> bool:
+        return engine_name() == "native" and has_map(self.kernel)
+
+    @property
+    def _packed_bytes(self) -> int:
+        """What prepared copies of the data take; 0 where they gain nothing."""
+        if not self._native:
+            return self.points.packed_bytes
+        n, p = self.points.n_samples, self.points.n_features
+        return (n + 15) * p * self.dtype.itemsize if by_panels(self.points) else 0
+
+    def cross_bytes(self, width: int, run: Run) -> int:
+        """Return what a product of a few new points with all samples allocates."""
+        packed = self._packed_bytes if run.pack and self._packed_bytes <= CROSS_PACKED_BYTES else 0
+        panels = self.shape[0] * (width + 2) * 8 + self.row_bytes(4 * CROSS_COLUMNS) * run.n_threads
+        return super().cross_bytes(width, run) + packed + panels
+
+
+class DataOperator(PointsOperator):
+    """The kernel matrix of the rows of X, by tiles of the native engine or of NumPy."""
+
+    @property
+    def engine(self) -> str:
+        """What computes the tiles: "native", or "numpy" where that is missing or was asked for."""
+        return "native" if self._native else "numpy"
+
+    def _pass(self, right: Right, crew: Crew, run: Run) -> Pass:
+        width = matrix_of(right).shape[1]
+        pack = run.pack and self._worth_packing(width)
+        if self._native:
+            return self._native_pass(right, crew, run, pack=pack)
+        if pack:
+            self.points.pack(self.kernel.scale if self._tiles(self.points).folds else 1.0)
+        try:
+            return super()._pass(right, crew, run)
+        finally:
+            self.points.unpack()
+
+    def _native_pass(self, right: Right, crew: Crew, run: Run, *, pack: bool) -> Pass:
+        """Return K Ω by native tiles; ``pack`` says whether the data are packed whole."""
+        omega = RightHandSide(matrix_of(right), self.root_weights, self.dtype)
+        n, width = omega.shape
+        rows = native_tile_rows(n)
+        panels = Panels(omega.rows, n, width + 1, self.dtype, whole=run.pack, block=rows)
+        argument = Argument.of(self.kernel, self.dtype)
+        points = PackedPoints(
+            self.points, argument, root_weights=self.root_weights, pack=pack, block=rows
+        )
+        tiles = NativeTiles(self._tiles(self.points), points, points, panels)
+        return tournament_pass(tiles, n, width, crew=crew, run=run)
+
+    def _worth_packing(self, width: int) -> bool:
+        """Whether prepared copies of the data take no more than twice W."""
+        return 0 < self._packed_bytes <= 2 * self.shape[0] * (width + 1) * 8
+
     def against(self, X: Any) -> CrossKernel:
         """Return the kernel between new rows and the samples, sparse or not as those are."""
-        if sparse.issparse(X) and not self.points.is_sparse:
-            X = X.toarray()
-        elif self.points.is_sparse:
-            X = sparse.csr_matrix(X)
-        new = self._prepare(X)
-        return CrossKernel(
-            lambda rows, columns, out: self._block(new, rows, columns, out),
-            (X.shape[0], self.shape[0]),
-            self.dtype,
-            (lambda right, crew: self._native_product(new, right, crew)) if self._native else None,
-        )
+        new = self._new(X)
+        tiles = self._tiles(new)
 
-    def _native_product(self, new: Points, right: FloatArray, crew: Crew) -> FloatArray:
-        """Return k(x, X) @ right for new points, by native tiles."""
-        argument = Argument.of(self.kernel, self.dtype)
-        left = Side(new, argument, pack=False, block=CROSS_ROWS)
-        pack = self.packs and 0 < self._packed_bytes <= CROSS_PACKED_BYTES
-        samples = Side(self.points, argument, pack=pack, block=CROSS_COLUMNS)
-        omega = Panels(
-            right.__getitem__,
-            len(right),
-            right.shape[1],
-            self.dtype,
-            whole=True,
-            block=CROSS_COLUMNS,
-        )
-        tiles = self._native_tiles(left, samples, omega)
-        return cross_product(tiles, new.n_samples, crew=crew)
+        def product(right: FloatArray, crew: Crew, run: Run) -> FloatArray:
+            argument = Argument.of(self.kernel, self.dtype)
+            left = PackedPoints(new, argument, pack=False, block=CROSS_ROWS)
+            pack = run.pack and 0 < self._packed_bytes <= CROSS_PACKED_BYTES
+            samples = PackedPoints(self.points, argument, pack=pack, block=CROSS_COLUMNS)
+            n, width = right.shape
+            panels = Panels(
+                right.__getitem__, n, width, self.dtype, whole=True, block=CROSS_COLUMNS
+            )
+            native = NativeTiles(tiles, left, samples, panels)
+            return cross_product(native, new.n_samples, crew=crew)
 
-    def landmarks(self, indices: FloatArray) -> DataOperator:
-        """Return the kernel between any points and these samples alone, in float64."""
-        return self.landmarks_at(self.points.X[indices])
+        shape = (new.n_samples, self.shape[0])
+        return CrossKernel(tiles, shape, self.dtype, product if self._native else None)
 
-    def landmarks_at(self, X: Any) -> DataOperator:
-        """Return the kernel between any points and these, which need not be samples."""
-        return DataOperator(X, self.kernel, dtype=np.float64)
+    def relative_error(self, right: FloatArray, result: Pass, seed: int) -> tuple[float, int]:
+        """Compute a few rows of W again in float64, by another formula where there is one."""
+        n = self.shape[0]
+        chosen = audited_rows(n, seed)
+        truth = np.zeros((len(chosen), right.shape[1]))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for columns in data_blocks(self.points.X):
+                T = self.kernel.of(self.points.exact_rows(chosen, columns))
+                if self.root_weights is not None:
+                    T *= self.root_weights[chosen, None] * self.root_weights[None, columns]
+                truth += T @ right[columns].astype(np.float64)
+        size = float(np.linalg.norm(truth))
+        error = float(np.linalg.norm(result.W[chosen] - truth))
+        return (error / size if size > 0 else 0.0), len(chosen) * n
 
-    def diagonal_of(self, X: Any) -> FloatArray:
-        """Return κ(x, x) for new rows."""
-        if self.kernel.statistic is Statistic.DOT:
-            return self.kernel.diagonal(self._prepare(X).squared_norms())
-        return self.kernel.diagonal(np.zeros(X.shape[0]))
+    def scratch_bytes(self, width: int, run: Run) -> int:
+        """Return what ``multiply`` allocates beside W and Ω."""
+        n, p = self.points.n_samples, self.points.n_features
+        packed = self._packed_bytes if run.pack and self._worth_packing(width) else 0
+        norms = n * 8
+        if self._native:
+            own = NativeTiles.scratch_bytes(self.points, width + 1, packed=packed > 0)
+            omega = (n + 15) * (width + 1) * self.dtype.itemsize if run.pack else 0
+            return run.n_threads * (own + THREAD_BYTES) + omega + packed + norms
+        row = p + 2
+        if self.points.is_sparse:
+            row = -(-self.points.X.nnz // n) * 4
+        augmented = 4 * tile_rows(n) * row * 8
+        return super().scratch_bytes(width, run) + run.n_threads * augmented + packed + norms
 
 
 def _largest_sum(X: Any) -> float:

@@ -14,14 +14,14 @@ import numpy as np
 
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blocks import dense_rows, row_blocks
-from sketchmeans.engine import Crew, Pass
-from sketchmeans.engine.passes import Progress
-from sketchmeans.kernels import Kernel, Polynomial, n_monomials
+from sketchmeans.engine.passes import Pass
+from sketchmeans.engine.run import Run
+from sketchmeans.engine.threads import Crew
+from sketchmeans.kernels.definitions import Kernel, Polynomial, n_monomials
 from sketchmeans.kernels.points import Prepared
-from sketchmeans.operators.base import THREAD_BYTES
-from sketchmeans.operators.cross import CrossKernel, refuse_infinite
-from sketchmeans.operators.data import DataOperator
-from sketchmeans.sketches import Sketch
+from sketchmeans.operators.base import THREAD_BYTES, Right, matrix_of
+from sketchmeans.operators.cross import CrossKernel
+from sketchmeans.operators.data import PointsOperator
 
 MAX_FEATURES = 2048
 """ΦᵀΦ is held in memory: 32 MB at this many."""
@@ -90,17 +90,12 @@ class Monomials:
         return np.concatenate(parts, axis=1) * self.scale
 
 
-class FeatureMapOperator(DataOperator):
+class FeatureMapOperator(PointsOperator):
     """K = ΦΦᵀ for a linear or polynomial kernel with few monomials; float64 throughout.
 
-    Tiles and new points are computed from the kernel, as in ``DataOperator``; products go through
+    Tiles of new points are computed from the kernel, as in ``DataOperator``; products go through
     Φ. Kernel entries of a pass: 0.
     """
-
-    @property
-    def engine(self) -> str:
-        """What computes the products."""
-        return "feature map"
 
     def __init__(
         self,
@@ -113,6 +108,21 @@ class FeatureMapOperator(DataOperator):
         super().__init__(X, kernel, dtype=np.float64, weights=weights, prepared=prepared)
         self.monomials = Monomials(X.shape[1], kernel)
 
+    @property
+    def engine(self) -> str:
+        """What computes the products."""
+        return "feature map"
+
+    @property
+    def feature_map(self) -> FeatureMapOperator:
+        """Φ: the operator itself knows its rows."""
+        return self
+
+    @property
+    def count(self) -> int:
+        """Columns of Φ."""
+        return self.monomials.count
+
     def features(self, rows: slice) -> FloatArray:
         """Return rows of Φ, scaled by the roots of the weights."""
         block = self.monomials(dense_rows(self.points.X, rows))
@@ -120,48 +130,29 @@ class FeatureMapOperator(DataOperator):
             block *= self.root_weights[rows, None]
         return block
 
-    def multiply(
-        self,
-        right: Sketch | FloatArray,
-        *,
-        n_threads: int = 1,
-        progress: Progress | None = None,
-        pack: bool = True,
-    ) -> Pass:
+    def _pass(self, right: Right, crew: Crew, run: Run) -> Pass:
         """Return K Ω = Φ(ΦᵀΩ) and what else one pass gives, in O(n · features · width).
 
         Passes over the data: 2. Kernel entries: 0. Memory: n × (width + 1) numbers, the Gram
-        matrix of the features, and a block of Φ a thread.
+        matrix of the features, and a block of Φ per thread.
         """
-        del pack
         n = self.shape[0]
-        matrix = right.matrix if isinstance(right, Sketch) else right
-        width, count = matrix.shape[1], self.monomials.count
-        u = np.ones(n) if self.root_weights is None else self.root_weights
+        matrix, u = matrix_of(right), self.carried
+        width = matrix.shape[1]
         blocks = row_blocks(n, _ROWS)
-        total = np.zeros((count, width + 1 + count))  # Φᵀ[Ω, u, Φ]
         W, diagonal = np.empty((n, width + 1)), np.empty(n)
 
         def project(rows: slice) -> FloatArray:
             block = self.features(rows)
             diagonal[rows] = np.vecdot(block, block)
-            sides = np.concatenate([matrix[rows], u[rows, None], block], axis=1)
-            return block.T @ sides
+            return block.T @ np.concatenate([matrix[rows], u[rows, None], block], axis=1)
 
         def expand(rows: slice) -> None:
             W[rows] = self.features(rows) @ total[:, : width + 1]
 
-        with Crew(n_threads) as crew:
-            # Partial sums are added in the order of the blocks, a few blocks at a time: the same
-            # bits for any number of threads.
-            group = max(1, n_threads)
-            for first in range(0, len(blocks), group):
-                for part in _gather(crew, project, blocks[first : first + group]):
-                    total += part
-                _report(progress, first + group, 2 * len(blocks))
-            for first in range(0, len(blocks), 16 * group):
-                crew.each(expand, blocks[first : first + 16 * group])
-                _report(progress, len(blocks) + first + 16 * group, 2 * len(blocks))
+        steps = 2 * len(blocks)
+        total = _summed(crew, project, blocks, lambda done: run.report(done, steps))  # Φᵀ[Ω, u, Φ]
+        crew.each(expand, blocks, lambda done: run.report(len(blocks) + done, steps))
         gram = total[:, width + 1 :]
         sum_of_squares = float(np.vdot(gram, gram))
         if not np.isfinite(sum_of_squares):
@@ -172,71 +163,61 @@ class FeatureMapOperator(DataOperator):
         return Pass(W[:, :width], W[:, width].copy(), sum_of_squares, diagonal, 0)
 
     def against(self, X: Any) -> CrossKernel:
-        """Return the kernel between new rows and the samples, multiplied through Φ."""
-        return _FeatureCross(self, X, super().against(X))
+        """Return the kernel between new rows and the samples; Φ(x)(Φᵀ·right) needs no entries."""
+        shape = (X.shape[0], self.shape[0])
+
+        def product(right: FloatArray, crew: Crew, run: Run) -> FloatArray:
+            del run
+            out = np.empty((shape[0], right.shape[1]))
+
+            def project(rows: slice) -> FloatArray:
+                return self.monomials(dense_rows(self.points.X, rows)).T @ right[rows]
+
+            def expand(rows: slice) -> None:
+                out[rows] = self.monomials(dense_rows(X, rows)) @ total
+
+            total = _summed(crew, project, row_blocks(shape[1], _ROWS))
+            crew.each(expand, row_blocks(shape[0], _ROWS))
+            return out
+
+        return CrossKernel(self._tiles(self._new(X)), shape, self.dtype, product, entries=0)
 
     def relative_error(self, right: FloatArray, result: Pass, seed: int) -> tuple[float, int]:
         """Return 0: the products are in float64, below the least error that is assumed anyway."""
         del right, result, seed
         return 0.0, 0
 
-    def scratch_bytes(self, width: int, n_threads: int, *, pack: bool) -> int:
+    def scratch_bytes(self, width: int, run: Run) -> int:
         """Return what ``multiply`` allocates beside W and Ω."""
-        count = self.monomials.count
-        total = count * (width + 1 + count)
-        block = _ROWS * (4 * count + width + 1)
-        own = 8 * (total * (1 + n_threads) + block * n_threads + 3 * self.shape[0])
-        return own + n_threads * THREAD_BYTES
+        total = self.count * (width + 1 + self.count)
+        block = _ROWS * (4 * self.count + width + 1)
+        threads = run.n_threads
+        own = 8 * (total * (1 + threads) + block * threads + 3 * self.shape[0])
+        return own + threads * THREAD_BYTES
 
 
-class _FeatureCross(CrossKernel):
-    """Φ(x)(Φᵀ·right) for new points x: linear in both numbers of points."""
+def _summed(
+    crew: Crew,
+    work: Callable[[slice], FloatArray],
+    blocks: list[slice],
+    progress: Callable[[int], None] = lambda done: None,
+) -> FloatArray:
+    """Return the sum of ``work`` over blocks of rows, added in their order, a few at a time.
 
-    def __init__(self, operator: FeatureMapOperator, X: Any, plain: CrossKernel) -> None:
-        super().__init__(plain.tile, plain.shape, plain.dtype)
-        self._operator, self._X = operator, X
+    The same bits for any number of threads. Memory: a result per thread.
+    """
+    found: dict[int, FloatArray] = {}
 
-    @property
-    def entries(self) -> int:
-        """The kernel entries that ``multiply`` takes: none."""
-        return 0
+    def compute(rows: slice) -> None:
+        found[rows.start] = work(rows)
 
-    def multiply(self, right: FloatArray, *, n_threads: int = 1) -> FloatArray:
-        """Return k(x, X) @ right for every new point x; kernel entries: 0."""
-        operator = self._operator
-        monomials = operator.monomials
-        total = np.zeros((monomials.count, right.shape[1]))
-        product = np.empty((self.shape[0], right.shape[1]))
-
-        def project(rows: slice) -> FloatArray:
-            return monomials(dense_rows(operator.points.X, rows)).T @ right[rows]
-
-        def expand(rows: slice) -> None:
-            product[rows] = monomials(dense_rows(self._X, rows)) @ total
-
-        blocks = row_blocks(self.shape[1], _ROWS)
-        with Crew(n_threads) as crew:
-            for first in range(0, len(blocks), max(1, n_threads)):
-                for part in _gather(crew, project, blocks[first : first + max(1, n_threads)]):
-                    total += part
-            crew.each(expand, row_blocks(self.shape[0], _ROWS))
-        refuse_infinite(product)
-        return product
-
-
-def _gather(
-    crew: Crew, work: Callable[[slice], FloatArray], tasks: list[slice]
-) -> list[FloatArray]:
-    """Return the results of ``work`` in the order of the tasks."""
-    results: dict[int, FloatArray] = {}
-
-    def run(index: int) -> None:
-        results[index] = work(tasks[index])
-
-    crew.each(run, range(len(tasks)))
-    return [results[index] for index in range(len(tasks))]
-
-
-def _report(progress: Progress | None, done: int, total: int) -> None:
-    if progress is not None:
-        progress(min(done, total), total)
+    total: FloatArray | None = None
+    for first in range(0, len(blocks), crew.n_threads):
+        group = blocks[first : first + crew.n_threads]
+        crew.each(compute, group)
+        for rows in group:
+            part = found.pop(rows.start)
+            total = part if total is None else np.add(total, part, out=total)
+        progress(first + len(group))
+    assert total is not None
+    return total

@@ -9,11 +9,11 @@ from scipy import sparse
 
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blocks import multiply_columns, rows_of
-from sketchmeans.engine import Crew, Pass, panel_pass
-from sketchmeans.engine.passes import Progress, panel_rows
-from sketchmeans.operators.base import THREAD_BYTES, KernelOperator, audited_rows, width_of
+from sketchmeans.engine.passes import Pass, strip_pass, strip_rows
+from sketchmeans.engine.run import Run
+from sketchmeans.engine.threads import Crew
+from sketchmeans.operators.base import THREAD_BYTES, KernelOperator, Right, audited_rows
 from sketchmeans.operators.cross import CrossKernel
-from sketchmeans.sketches import Sketch
 
 
 class PrecomputedOperator(KernelOperator):
@@ -49,51 +49,41 @@ class PrecomputedOperator(KernelOperator):
             self._known_diagonal = np.asarray(self.K.diagonal(), dtype=np.float64)
         return self._known_diagonal
 
-    def multiply(
-        self,
-        right: Sketch | FloatArray,
-        *,
-        n_threads: int = 1,
-        progress: Progress | None = None,
-        pack: bool = True,
-    ) -> Pass:
+    def _pass(self, right: Right, crew: Crew, run: Run) -> Pass:
         """Return K Ω and what else one pass gives, reading K once and in order."""
-        del pack
         n = self.shape[0]
 
-        def product(panel: FloatArray) -> FloatArray:
-            if isinstance(right, Sketch):
-                return right.apply(panel.T)
-            return multiply_columns(panel.T, right)
+        def product(strip: FloatArray) -> FloatArray:
+            if isinstance(right, np.ndarray):
+                return multiply_columns(strip.T, right)
+            return right.apply(strip.T)
 
-        with Crew(n_threads) as crew:
-            return panel_pass(
-                lambda rows: self.tile(rows, slice(0, n)),
-                product,
-                n,
-                width_of(right),
-                carried=self.root_weights,
-                audited=audited_rows(n, 0),
-                crew=crew,
-                progress=progress,
-            )
+        return strip_pass(
+            lambda rows: self.tile(rows, slice(0, n)),
+            product,
+            n,
+            right.shape[1] if isinstance(right, np.ndarray) else right.width,
+            carried=self.root_weights,
+            audited=audited_rows(n, 0),
+            crew=crew,
+            run=run,
+        )
 
     def _unit(self, fine: bool) -> float:
         # K was rounded when it was written: it is positive semidefinite to so many digits.
         given = 4 * float(np.finfo(self.K.dtype).eps) if self.K.dtype.kind == "f" else 0.0
         return max(super()._unit(fine), given)
 
-    def scratch_bytes(self, width: int, n_threads: int, *, pack: bool) -> int:
+    def scratch_bytes(self, width: int, run: Run) -> int:
         """Return what ``multiply`` allocates beside W and Ω."""
-        del pack
         n = self.shape[0]
-        # The panel, a temporary of its size, and for the fast transform two padded copies.
-        panels = panel_rows(n) * n * self.dtype.itemsize * 6
-        return n_threads * (panels + THREAD_BYTES) + 5 * n * 8
+        # The strip, a temporary of its size, and for the fast transform two padded copies.
+        strips = strip_rows(n) * n * self.dtype.itemsize * 6
+        return run.n_threads * (strips + THREAD_BYTES) + 5 * n * 8
 
-    def columns_bytes(self, count: int, n_threads: int) -> int:
+    def columns_bytes(self, count: int, run: Run) -> int:
         """Return what ``columns`` and ``rectangle`` allocate beside ``count`` columns."""
-        del n_threads
+        del run
         return self.shape[0] * count * (max(self.K.dtype.itemsize, 8) + 1) + THREAD_BYTES
 
     def against(self, K: Any) -> CrossKernel:
@@ -112,10 +102,12 @@ class PrecomputedOperator(KernelOperator):
         """Return the kernel between any points and these samples: columns of given rows."""
         return GivenRows(np.float64, self._diagonal(), chosen=indices)
 
-    def _rectangle(
-        self, rows: FloatArray | None, indices: FloatArray, n_threads: int
-    ) -> FloatArray:
-        del n_threads
+    def landmarks_at(self, X: Any) -> GivenRows:
+        """Refuse: there is no kernel of points that are not samples."""
+        raise ValueError("a precomputed kernel has no points beside its samples.")
+
+    def _rectangle(self, rows: FloatArray | None, indices: FloatArray, run: Run) -> FloatArray:
+        del run
         # K is symmetric, and rows are what lies together.
         block = self.K[indices] if rows is None else self.K[np.ix_(indices, rows)]
         block = block.toarray() if sparse.issparse(block) else np.asarray(block)

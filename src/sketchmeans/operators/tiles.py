@@ -1,14 +1,13 @@
-"""Native tiles of data: a statistic for the compiled kernel, which maps and multiplies it.
+"""Tiles of the kernel between two sets of points: by NumPy, and by the compiled kernel.
 
 The compiled kernel computes the statistic itself, from packed panels, where that is fastest. Of
 wide data it comes from BLAS and of sparse data from a product of its own, and tiles with far-out
-points come whole from the operator; what follows the statistic is fused in every case.
+points come whole from NumPy; what follows the statistic is fused in every case.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,9 +19,10 @@ from sketchmeans.engine.native import Argument, Panels, compiled
 from sketchmeans.engine.passes import refuse_tile, sum_of_squares
 from sketchmeans.kernels import Kernel, Statistic
 from sketchmeans.kernels.points import Points
+from sketchmeans.kernels.rounding import SHOWING
 
 WIDE = {4: 2048, 8: 4096}
-"""Features from which BLAS gives the dot products, by bytes a number.
+"""Features from which BLAS gives the dot products, by bytes per number.
 
 It is about as fast as packed panels there (``python -m benchmarks.native_switches``), and needs no
 packed copy of the data.
@@ -37,13 +37,53 @@ CROSS_ROWS, CROSS_COLUMNS = 256, 1024
 CROSS_PACKED_BYTES = 1 << 26
 """Samples are packed whole for new points up to this size."""
 
+LARGEST_FOLDED = 1e30
+"""A scale is folded into the matrix product of a tile while it leaves ‖x‖² below this."""
+
+
+class PlainTiles:
+    """The kernel between the rows of two sets of points, by NumPy.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    ours : Points
+        The samples, or new points that were prepared in the same way.
+    samples : Points
+    """
+
+    def __init__(self, kernel: Kernel, ours: Points, samples: Points) -> None:
+        self.kernel, self.ours, self.samples = kernel, ours, samples
+        scale = abs(kernel.scale)
+        self.folds = scale * max(1.0, samples.largest_norm) < LARGEST_FOLDED
+        """Whether the scale goes into the matrix product that makes the statistic."""
+        # A ‖x‖² from which rounding would show.
+        rounding = scale * float(np.finfo(samples.dtype).eps)
+        self._far_out = SHOWING[samples.dtype.itemsize] / max(rounding, 1e-300)
+
+    def __call__(self, rows: slice, columns: slice, out: FloatArray | None = None) -> FloatArray:
+        """Compute a tile; ``out`` is scratch space that it may use."""
+        if self.are_far(rows, columns):
+            # Both blocks hold points so far out that rounding would show in their distances:
+            # these come from differences. A few outliers cost a few tiles.
+            return self.kernel.of(self.ours.by_differences(rows, self.samples, columns))
+        if self.folds:
+            scale = self.kernel.scale
+            scaled = self.ours.statistics(rows, self.samples, columns, scale=scale, out=out)
+            return self.kernel.of_scaled(scaled)
+        # A huge γ times a norm would be infinite, and infinity minus infinity is not a number.
+        return self.kernel.of(self.ours.statistics(rows, self.samples, columns, out=out))
+
+    def are_far(self, rows: slice, columns: slice) -> bool:
+        """Whether the distances of these rows would show the rounding of dot products."""
+        far = self._far_out
+        return self.ours.reaches(rows, far) and self.samples.reaches(columns, far)
+
 
 def diagonal_parts(rows: slice) -> list[slice]:
     """Cut the rows of a tile on the diagonal: only the parts on and above it are computed."""
-    return [
-        slice(start, min(start + DIAGONAL_ROWS, rows.stop))
-        for start in range(rows.start, rows.stop, DIAGONAL_ROWS)
-    ]
+    parts = row_blocks(rows.stop - rows.start, DIAGONAL_ROWS)
+    return [slice(rows.start + part.start, rows.start + part.stop) for part in parts]
 
 
 def by_panels(points: Points) -> bool:
@@ -54,12 +94,8 @@ def by_panels(points: Points) -> bool:
     return points.statistic is Statistic.MANHATTAN or not wide
 
 
-PlainTile = Callable[[slice, slice], FloatArray]
-"""Computes an unweighted tile in NumPy."""
-
-
-class Side:
-    """The points on one side of the tiles, as the compiled kernel wants them.
+class PackedPoints:
+    """Points as the compiled kernel wants them.
 
     Parameters
     ----------
@@ -88,44 +124,32 @@ class Side:
         if argument.norm_scale:
             self.shifts = (argument.norm_scale * points.norms.astype(np.float64)).astype(dtype)
         else:
-            self.shifts = np.full(n, argument.shift / 2, dtype)  # the other side has that too
+            self.shifts = np.full(n, argument.shift / 2, dtype)  # the others have that too
         self.weights = None if root_weights is None else root_weights.astype(dtype)
         pack = pack and by_panels(points)
         self.panels = Panels(points.rows, n, points.n_features, dtype, whole=pack, block=block)
 
 
 class NativeTiles:
-    """The tiles of a kernel between two sides, and their products with Ω.
+    """The tiles of a kernel between two sets of points, and their products with Ω.
 
     Parameters
     ----------
-    kernel : Kernel
-        One that ``engine.native`` knows.
-    left, right : Side
+    plain : PlainTiles
+        The same tiles by NumPy, of a kernel that ``engine.native`` knows.
+    left, right : PackedPoints
         The same object for K itself; new points and the samples for predictions.
     omega : Panels
         The rows of Ω that belong to ``right``.
-    plain : callable
-        Computes a tile in NumPy.
-    is_plain : callable
-        Says which tiles must be computed that way.
     """
 
     def __init__(
-        self,
-        kernel: Kernel,
-        left: Side,
-        right: Side,
-        omega: Panels,
-        *,
-        plain: PlainTile,
-        is_plain: Callable[[slice, slice], bool],
+        self, plain: PlainTiles, left: PackedPoints, right: PackedPoints, omega: Panels
     ) -> None:
-        self.left, self.right, self.omega = left, right, omega
-        self.plain, self.is_plain = plain, is_plain
-        self.argument = Argument.of(kernel, omega.dtype)
-        self.statistic = kernel.statistic
-        self.side = native_tile_rows(right.points.n_samples)
+        self.plain, self.left, self.right, self.omega = plain, left, right, omega
+        self.argument = Argument.of(plain.kernel, omega.dtype)
+        self.statistic = plain.kernel.statistic
+        self.rows = native_tile_rows(right.points.n_samples)
         self.by_panels = by_panels(left.points)
         self._scratch = threading.local()
 
@@ -140,10 +164,10 @@ class NativeTiles:
             squares += 2 * sum(self._add(part, other, W, None) for other in parts[i + 1 :])
         return squares
 
-    def diagonal_entries(self, side: int) -> int:
+    def diagonal_entries(self, rows: int) -> int:
         """Return the kernel entries of a tile on the diagonal: half of it, and half its parts."""
-        sides = [part.stop - part.start for part in diagonal_parts(slice(0, side))]
-        return (side * side + sum(part * part for part in sides)) // 2
+        sizes = [part.stop - part.start for part in diagonal_parts(slice(0, rows))]
+        return (rows * rows + sum(size * size for size in sizes)) // 2
 
     def _add(
         self, rows: slice, columns: slice, W: FloatArray, diagonal: FloatArray | None
@@ -175,8 +199,8 @@ class NativeTiles:
             **self._source(rows, columns, diagonal is not None),
             left_weight=part(self.left.weights, rows),
             right_weight=part(self.right.weights, columns),
-            left_omega=None if right_W is None else self.omega.block(rows),
-            right_omega=self.omega.block(columns),
+            left_omega=None if right_W is None else self.omega.of(rows),
+            right_omega=self.omega.of(columns),
             left_W=left_W,
             right_W=right_W,
             diagonal=diagonal,
@@ -186,7 +210,7 @@ class NativeTiles:
         """Return the statistic of a tile or the points to compute it from, and what follows it."""
         native, argument = compiled(), self.argument
         ours, theirs = self.left.points, self.right.points
-        if self.is_plain(rows, columns):
+        if not self.plain.folds or self.plain.are_far(rows, columns):
             T = np.ascontiguousarray(self.plain(rows, columns))
             return {
                 "statistic": native.GIVEN,
@@ -207,8 +231,8 @@ class NativeTiles:
             return source | {
                 "statistic": native.MANHATTAN if l1 else native.DOT,
                 "features": ours.n_features,
-                "left": self.left.panels.block(rows),
-                "right": self.right.panels.block(columns),
+                "left": self.left.panels.of(rows),
+                "right": self.right.panels.of(columns),
             }
         if self.statistic is Statistic.MANHATTAN:
             given = ours.manhattan(rows, theirs, columns)
@@ -230,16 +254,16 @@ class NativeTiles:
     @staticmethod
     def scratch_bytes(points: Points, width: int, *, packed: bool) -> int:
         """Return what a thread needs for a pass with Ω of this width, u included."""
-        side, size = native_tile_rows(points.n_samples), points.dtype.itemsize
-        own = (side + 320) * width * size + (1 << 16)
+        rows, size = native_tile_rows(points.n_samples), points.dtype.itemsize
+        own = (rows + 320) * width * size + (1 << 16)
         row = points.n_features
         if points.is_sparse:
             row = -(-points.X.nnz // points.n_samples) * 4
-            own += points.n_features * 8 + side * row * (size + 4)  # a block by features
+            own += points.n_features * 8 + rows * row * (size + 4)  # a block by features
         if not by_panels(points):
-            own += side * side * size
+            own += rows * rows * size
         if not packed:
-            own += 2 * side * (width + row) * (size + 8)
+            own += 2 * rows * (width + row) * (size + 8)
         return own
 
     def _space(self, rows: slice, columns: slice) -> FloatArray:

@@ -10,6 +10,7 @@ import numpy as np
 
 from sketchmeans._arrays import FloatArray
 from sketchmeans.lowrank import recover
+from sketchmeans.lowrank.result import Cost
 from sketchmeans.operators import PrecomputedOperator
 from sketchmeans.sketches import GaussianSketch
 
@@ -96,14 +97,13 @@ def _embedding(K: FloatArray, rank: int, truncation: str, seed: int) -> FloatArr
     """Embed by Algorithm 1, with a sketch of rank + 1 columns."""
     operator = PrecomputedOperator(K)
     sketch = GaussianSketch(len(K), rank + 1, seed)
-    result = operator.multiply(sketch)
     low_rank = recover(
-        result,
+        operator.multiply(sketch),
         sketch.matrix,
         rank=rank,
         truncation=truncation,  # type: ignore[arg-type]
         eta=1e-13,
         rounding=1e-13,
-        diagonal=K.diagonal(),
+        cost=Cost(),
     )
     return low_rank.embedding

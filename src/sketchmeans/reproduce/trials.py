@@ -12,9 +12,10 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import normalized_mutual_info_score
 
 from sketchmeans._arrays import FloatArray
-from sketchmeans.advice.comparing import accuracy, kernel_of, measure
+from sketchmeans.advice.comparing import accuracy, measure
 from sketchmeans.engine import Crew
 from sketchmeans.estimators import FullKernelKMeans, KernelKMeans
+from sketchmeans.estimators.base import kernel_of
 
 Report = Callable[[int, int], None]
 """Called with the trials done and the trials in all."""

@@ -1,9 +1,10 @@
-"""The largest possible sum of leading eigenvalues of a matrix known only by its moments.
+"""The moment theorem: no clustering is better than what the moments of the centred kernel allow.
 
-Let a positive semidefinite matrix of order m have trace t and squared Frobenius norm at most f²,
-and let its eigenvalues be at least θ₁ ≥ θ₂ ≥ … . Its spectrum is then a point of a small convex
-problem, and the largest sum of k coordinates over that problem bounds the sum of its k leading
-eigenvalues. No randomness is involved.
+P − uuᵀ is a projection of rank at most K − 1 for every clustering, so L(C*) ≥ tr JKJ − S for any S
+that bounds the sum of the K − 1 leading eigenvalues of JKJ. Let a positive semidefinite matrix of
+order m have trace t and squared Frobenius norm at most f², and let its eigenvalues be at least
+θ₁ ≥ θ₂ ≥ … . Its spectrum is then a point of a small convex problem, and the largest sum of k
+coordinates over that problem is such an S. No randomness is involved.
 """
 
 from __future__ import annotations
@@ -11,6 +12,21 @@ from __future__ import annotations
 import numpy as np
 
 from sketchmeans._arrays import FloatArray
+from sketchmeans.certificate.moments import Moments
+
+
+def optimum_lower_bound(known: Moments, n_clusters: int) -> float:
+    """L(C*) ≥ tr JKJ − S_max (the moment theorem); without moments, Σ_{i ≥ K} λ_i(JK̂J).
+
+    tr JKJ − S_max does not fall when the trace grows: the lower end of its interval is safe.
+    """
+    k = n_clusters - 1
+    theta, t = known.theta, known.trace_lower
+    trace_form = float(theta[k:].sum())
+    if not np.isfinite(known.squares):
+        return max(trace_form - known.error, 0.0)
+    most = leading_sum_bound(theta, k, t, known.squares, known.count)
+    return max(t - most - known.error, trace_form - known.error, 0.0)
 
 
 def _water_fill(floor: FloatArray, zeros: int, total: float) -> float:
@@ -83,7 +99,8 @@ def leading_sum_bound(theta: FloatArray, k: int, t: float, f2: float, m: int) ->
     if squares(high) <= f2:
         return high
     # squares() is convex in the leading sum. Start from its minimiser, found by ternary search;
-    # from there it rises to the right, and the last point at most f² is the bound.
+    # from there it rises to the right, and the last point at most f² is the bound. Halving ends
+    # on the safe side of that point, where scipy.optimize.brentq may end on either.
     left, right = low, high
     for _ in range(80):  # (2/3)^80 is below rounding
         one, two = left + (right - left) / 3, right - (right - left) / 3

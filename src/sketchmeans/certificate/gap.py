@@ -1,8 +1,7 @@
-"""Bounds on the objective of labels and of the best clustering: one function a theorem.
+"""The gap theorem, sharpened: how far the best clustering of an embedding is from the best of all.
 
-With P = CᵀC for an indicator matrix C, the objective is L(C) = tr K − ⟨K, P⟩. Let K̂ = FFᵀ ≼ K be
-an approximation with error E = K − K̂ ≽ 0. P is a projection that holds u; P − uuᵀ is one of rank
-at most K − 1. Everything below follows from that; docs/certificate.md has the proofs.
+With P* and P̂ for the two, L(Ĉ) − L(C*) ≤ ⟨E, P* − P̂⟩ for the error E of the embedding, and both
+are projections that hold u, of rank K: only the K − 1 leading eigenvalues of JEJ count.
 """
 
 from __future__ import annotations
@@ -14,50 +13,8 @@ from scipy import linalg
 
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blocks import gram, row_blocks
-from sketchmeans.certificate.moments import Moments, unit_vector
-from sketchmeans.certificate.objective import memberships
-from sketchmeans.certificate.spectrum import leading_sum_bound
+from sketchmeans.certificate.moments import Moments
 from sketchmeans.lowrank import LowRank
-
-
-def approximate_objective(F: FloatArray, labels: FloatArray, weights: FloatArray | None) -> float:
-    """L̂(C) = tr JK̂J − ⟨JK̂J, CᵀC⟩ for K̂ = FFᵀ, in the coordinates of D^½ K D^½."""
-    n_clusters = int(labels.max(initial=0)) + 1
-    heavy = np.ones(len(F)) if weights is None else weights
-    sizes = np.bincount(labels, heavy, n_clusters)
-    u = unit_vector(len(F), np.sqrt(heavy))
-    along = gram(F, u[:, None])[:, 0]
-    sums = np.zeros((n_clusters, F.shape[1]))
-    total = 0.0
-    for rows in row_blocks(len(F)):
-        block = F[rows] - np.outer(u[rows], along)
-        sums += memberships(labels[rows], np.sqrt(heavy[rows]), n_clusters).T @ block
-        total += float(np.square(block).sum())
-    with np.errstate(divide="ignore", invalid="ignore"):
-        within = np.where(sizes > 0, np.square(sums).sum(axis=1) / sizes, 0.0)
-    return total - float(within.sum())
-
-
-def bracket(
-    F: FloatArray, labels: FloatArray, weights: FloatArray | None, known: Moments
-) -> tuple[float, float]:
-    """L̂ ≤ L(labels) ≤ L̂ + tr(JEJ), for labels of any origin (the bracket theorem)."""
-    value = approximate_objective(F, labels, weights)
-    return max(value - known.slack - known.error, 0.0), value + known.residual + known.error
-
-
-def optimum_lower_bound(known: Moments, n_clusters: int) -> float:
-    """L(C*) ≥ tr JKJ − S_max (the moment theorem); without moments, Σ_{i ≥ K} λ_i(JK̂J).
-
-    tr JKJ − S_max does not fall when the trace grows: the lower end of its interval is safe.
-    """
-    k = n_clusters - 1
-    theta, t = known.theta, known.trace_lower
-    trace_form = float(theta[k:].sum())
-    if not np.isfinite(known.squares):
-        return max(trace_form - known.error, 0.0)
-    most = leading_sum_bound(theta, k, t, known.squares, known.count)
-    return max(t - most - known.error, trace_form - known.error, 0.0)
 
 
 def gap_bound(low_rank: LowRank, known: Moments, n_clusters: int, dtype: Any, u: Any) -> float:
@@ -82,8 +39,7 @@ def gap_bound(low_rank: LowRank, known: Moments, n_clusters: int, dtype: Any, u:
     if low_rank.early is not None:
         change = signed_leading(low_rank.factor, low_rank.early, u, k)
         return all_columns + change + stored + known.slack
-    cut = np.linalg.eigvalsh(known.centred[r:, r:])[::-1][:k]
-    by_parts = all_columns + float(np.maximum(cut, 0.0).sum())
+    by_parts = all_columns + truncated(known, r, k)
     return min(_leading_error(known, known.centred[:r, :r], k), by_parts) + stored
 
 
@@ -121,3 +77,9 @@ def signed_leading(F: FloatArray, Y: FloatArray, u: FloatArray, k: int) -> float
         R = linalg.qr(np.concatenate([R, block]), mode="r", check_finite=False)[0][:width]
     values = np.linalg.eigvalsh((R * signs) @ R.T)
     return float(np.maximum(values[::-1][:k], 0).sum() + np.maximum(-values[:k], 0).sum())
+
+
+def truncated(known: Moments, rank: int, k: int) -> float:
+    """Sum the k leading eigenvalues of what a truncation to ``rank`` columns took from JK̂J."""
+    cut = np.linalg.eigvalsh(known.centred[rank:, rank:])[::-1][:k]
+    return float(np.maximum(cut, 0.0).sum())

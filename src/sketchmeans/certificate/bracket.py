@@ -1,0 +1,40 @@
+"""The bracket theorem: the objective of labels of any origin lies between two numbers.
+
+With P = CᵀC for an indicator matrix C, the objective is L(C) = tr K − ⟨K, P⟩, and K̂ ≼ K gives
+L̂(C) ≤ L(C) ≤ L̂(C) + tr(J(K − K̂)J); docs/certificate.md has the proof.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sketchmeans._arrays import FloatArray
+from sketchmeans.blocks import gram, masses, row_blocks
+from sketchmeans.certificate.moments import Moments, unit_vector
+from sketchmeans.certificate.objective import memberships
+
+
+def approximate_objective(F: FloatArray, labels: FloatArray, weights: FloatArray | None) -> float:
+    """L̂(C) = tr JK̂J − ⟨JK̂J, CᵀC⟩ for K̂ = FFᵀ, in the coordinates of D^½ K D^½."""
+    n_clusters = int(labels.max(initial=0)) + 1
+    weights = masses(weights, len(F))
+    sizes = np.bincount(labels, weights, n_clusters)
+    u = unit_vector(len(F), np.sqrt(weights))
+    along = gram(F, u[:, None])[:, 0]
+    sums = np.zeros((n_clusters, F.shape[1]))
+    total = 0.0
+    for rows in row_blocks(len(F)):
+        block = F[rows] - np.outer(u[rows], along)
+        sums += memberships(labels[rows], np.sqrt(weights[rows]), n_clusters).T @ block
+        total += float(np.square(block).sum())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        within = np.where(sizes > 0, np.square(sums).sum(axis=1) / sizes, 0.0)
+    return total - float(within.sum())
+
+
+def bracket(
+    F: FloatArray, labels: FloatArray, weights: FloatArray | None, known: Moments
+) -> tuple[float, float]:
+    """L̂ ≤ L(labels) ≤ L̂ + tr(JEJ), for labels of any origin (the bracket theorem)."""
+    value = approximate_objective(F, labels, weights)
+    return max(value - known.slack - known.error, 0.0), value + known.residual + known.error

@@ -1,0 +1,183 @@
+"""Where the landmarks of Nyström methods come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.cluster import KMeans
+
+from sketchmeans._arrays import FloatArray
+from sketchmeans.blas import OneBlasThread
+from sketchmeans.blocks import relative_weights, row_blocks
+from sketchmeans.engine import Crew, NumpyTiles, RightHandSide, Run, tournament_pass
+from sketchmeans.lowrank.core import EPS
+from sketchmeans.lowrank.result import Cost
+from sketchmeans.operators import KernelOperator, NewPoints
+
+_KMEANS_ITERATIONS = 20
+
+Sampler = Callable[
+    [KernelOperator, FloatArray, int, np.random.Generator, Run], tuple[FloatArray, Cost]
+]
+"""Draws so many samples of an operator with this diagonal; says what that cost."""
+
+
+def _uniform(
+    operator: KernelOperator,
+    diagonal: FloatArray,
+    count: int,
+    random: np.random.Generator,
+    run: Run,
+) -> tuple[FloatArray, Cost]:
+    """Draw without replacement (Williams–Seeger)."""
+    del diagonal, run
+    return np.sort(random.choice(operator.shape[0], count, replace=False)), Cost()
+
+
+def _by_diagonal(
+    operator: KernelOperator,
+    diagonal: FloatArray,
+    count: int,
+    random: np.random.Generator,
+    run: Run,
+) -> tuple[FloatArray, Cost]:
+    """Draw in proportion to K_ii."""
+    del operator, run
+    return _weighted_choice(random, np.maximum(diagonal, 0.0), count), Cost()
+
+
+def _by_column_norm(
+    operator: KernelOperator,
+    diagonal: FloatArray,
+    count: int,
+    random: np.random.Generator,
+    run: Run,
+) -> tuple[FloatArray, Cost]:
+    """Draw in proportion to the squared norm of a column (Drineas–Mahoney; Kumar et al.)."""
+    squares, entries = column_norms(operator, diagonal, run)
+    return _weighted_choice(random, squares, count), Cost(1, entries)
+
+
+def _weighted_choice(random: np.random.Generator, sizes: FloatArray, count: int) -> FloatArray:
+    """Draw distinct indices with probability in proportion to sizes, one after the other."""
+    possible = np.flatnonzero(sizes > 0)
+    if len(possible) < count:
+        others = np.setdiff1d(np.arange(len(sizes)), possible)
+        return np.sort(np.concatenate([possible, others[: count - len(possible)]]))
+    p = sizes / sizes.sum()
+    return np.sort(random.choice(len(sizes), count, replace=False, p=p))
+
+
+def column_norms(
+    operator: KernelOperator, diagonal: FloatArray, run: Run
+) -> tuple[FloatArray, int]:
+    """Compute ‖K e_j‖² of every column: the row sums of a symmetric pass over the squares of K.
+
+    Of K over its largest K_ii, for a pass squares its entries once more. Kernel entries:
+    n(n + 1)/2 and half a tile per row. Memory: n numbers and two tiles per thread.
+    """
+
+    def squared(rows: slice, columns: slice, out: FloatArray) -> FloatArray:
+        np.divide(operator.tile(rows, columns), largest, out=out, dtype=np.float64)
+        return np.square(out, out=out)
+
+    largest = float(np.abs(diagonal).max(initial=0.0)) or 1.0
+    nothing = np.empty((operator.shape[0], 0))
+    tiles = NumpyTiles(squared, RightHandSide(nothing, None, np.dtype(np.float64)))
+    with Crew(run.n_threads) as crew:
+        result = tournament_pass(tiles, len(nothing), 0, crew=crew)
+    return result.row_sums, result.entries
+
+
+def _by_leverage(
+    operator: KernelOperator,
+    diagonal: FloatArray,
+    count: int,
+    random: np.random.Generator,
+    run: Run,
+) -> tuple[FloatArray, Cost]:
+    """Draw landmarks by recursive ridge leverage scores (Musco–Musco 2017).
+
+    The data are halved until few are left; on the way back each level scores its points by the
+    landmarks of the level below, with the ridge that makes the scores sum to about count / 2.
+
+    Kernel entries: each level's points with the landmarks of the level below, and no others.
+    Memory: n × count numbers.
+    """
+    n = operator.shape[0]
+    order = random.permutation(n)
+    sizes = [n]
+    while sizes[-1] > 2 * count:
+        sizes.append(-(-sizes[-1] // 2))
+    chosen = np.arange(min(sizes[-1], count))  # places in ``order``, the same at every level
+    entries = 0
+    for size in sizes[::-1]:
+        level = order[:size]
+        C = operator.rectangle(level, order[chosen], run)
+        entries += C.size
+        scores = _ridge_scores(C, C[chosen], diagonal[level], count)
+        del C  # before the next level allocates its own
+        chosen = _weighted_choice(random, scores, min(count, size))
+    return np.sort(order[chosen]), Cost(entries=entries)
+
+
+def _ridge_scores(C: FloatArray, A: FloatArray, diagonal: FloatArray, count: int) -> FloatArray:
+    """Return ridge leverage scores K_ii − k_iᵀ(A + λI)⁻¹k_i, over λ, estimated from landmarks."""
+    with OneBlasThread():
+        values, V = np.linalg.eigh((A + A.T) / 2)
+        if not values.any():  # landmarks that are zero say nothing of the others
+            return np.maximum(diagonal, 0.0)
+        tail = np.sort(np.maximum(values, 0))[: max(len(values) - count // 2, 1)]
+        ridge = max(float(tail.sum()) / max(count // 2, 1), EPS * float(np.abs(values).max()))
+        weights = 1.0 / (np.maximum(values, 0) + ridge)
+        held = np.concatenate([np.square(C[rows] @ V) @ weights for rows in row_blocks(len(C))])
+    return np.maximum(diagonal - held, 0.0) / ridge
+
+
+def kmeans_landmarks(
+    operator: KernelOperator, count: int, seed: int, run: Run
+) -> tuple[NewPoints, FloatArray, FloatArray]:
+    """Return centers of K-means on the data, with their kernel (Zhang–Kwok 2010)."""
+    if operator.data is None:
+        raise ValueError(
+            'sketch="kmeans" needs data to put landmarks among, and a precomputed kernel has '
+            'none. Choose sketch="uniform", "diagonal", "column-norm" or "leverage".'
+        )
+    near_one, exponent = _near_one(operator.data)
+    with OneBlasThread():
+        centers = KMeans(count, n_init=1, max_iter=_KMEANS_ITERATIONS, random_state=seed).fit(
+            near_one, sample_weight=relative_weights(operator.weights)
+        )
+    points = np.ldexp(centers.cluster_centers_.astype(np.float64), exponent)
+    landmarks = operator.landmarks_at(points)
+    C = operator.with_landmarks(landmarks, count, run)
+    if operator.root_weights is not None:
+        C *= operator.root_weights[:, None]
+    return landmarks, C, landmarks.against(points).dense()
+
+
+def _near_one(X: Any) -> tuple[Any, int]:
+    """Return X / 2^e, and e: K-means squares numbers that the kernel may not need to square.
+
+    X itself, and 0, unless its largest number is far from one.
+    """
+    exponent = int(np.frexp(float(max(X.max(), -X.min())))[1])
+    if abs(exponent) <= 40:
+        return X, 0
+    if not sparse.issparse(X):
+        return np.ldexp(X, -exponent), exponent
+    near = X.copy()
+    near.data = np.ldexp(X.data, -exponent)
+    return near, exponent
+
+
+SAMPLERS: dict[str, Sampler] = {
+    "uniform": _uniform,
+    "diagonal": _by_diagonal,
+    "column-norm": _by_column_norm,
+    "leverage": _by_leverage,
+}
+"""How landmarks are drawn from the samples, by name; "kmeans" puts them elsewhere."""
