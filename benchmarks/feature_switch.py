@@ -14,6 +14,7 @@ import numpy as np
 from benchmarks.data import noisy_blobs
 from benchmarks.timing import Report, Target, interleaved, standalone
 from sketchmeans.engine import count_threads
+from sketchmeans.engine.run import Run
 from sketchmeans.kernels import Kernel, Linear, Polynomial
 from sketchmeans.operators import DataOperator, FeatureMapOperator
 from sketchmeans.operators.features import prefers_features
@@ -35,8 +36,8 @@ def measure(X: np.ndarray, kernel: Kernel) -> tuple[int, float, float]:
     by_features, by_tiles = FeatureMapOperator(X, kernel), DataOperator(X, kernel)
     threads = count_threads(None)
     tasks = {
-        "features": lambda: by_features.multiply(sketch, n_threads=threads),
-        "tiles": lambda: by_tiles.multiply(sketch, n_threads=threads),
+        "features": lambda: by_features.multiply(sketch, Run(threads)),
+        "tiles": lambda: by_tiles.multiply(sketch, Run(threads)),
     }
     seconds = interleaved(tasks)
     return by_features.monomials.count, seconds["features"], seconds["tiles"]

@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.timing import Report, Target, interleaved, standalone
 from sketchmeans.engine import Crew, engine_name
-from sketchmeans.engine.passes import panel_rows
+from sketchmeans.engine.passes import strip_rows
 from sketchmeans.sketches import FWHT_MIN_WIDTH, HadamardSketch, Sketch
 
 SIZES = (4096, 16_384, 65_536, 40_000)
@@ -29,7 +29,7 @@ def columns_of(n: int, dtype: str, way: str) -> np.ndarray:
     random = np.random.default_rng(0)
     if way == "pushed":
         return random.standard_normal((n, 256)).astype(dtype)
-    return random.standard_normal((panel_rows(n), n)).astype(dtype).T
+    return random.standard_normal((strip_rows(n), n)).astype(dtype).T
 
 
 def gains(columns: np.ndarray, widths: tuple[int, ...], repeats: int) -> list[float]:

@@ -17,6 +17,7 @@ from benchmarks.data import median_rbf, noisy_blobs
 from benchmarks.timing import Report, interleaved, standalone
 from benchmarks.transform_speed import gains, ways_of
 from sketchmeans.engine import hadamard, native_tile_rows
+from sketchmeans.engine.run import Run
 from sketchmeans.kernels import Gaussian
 from sketchmeans.operators import DataOperator, tiles
 from sketchmeans.operators import base as operators
@@ -58,8 +59,8 @@ def sides(dtype: str, n: int) -> list[object]:
         ):
             seconds = interleaved(
                 {
-                    "one": lambda: operator.multiply(sketch, n_threads=1),
-                    "two": lambda: operator.multiply(sketch, n_threads=2),
+                    "one": lambda: operator.multiply(sketch, Run(1)),
+                    "two": lambda: operator.multiply(sketch, Run(2)),
                 }
             )
         one, two = 1e3 * seconds["one"], 1e3 * seconds["two"]

@@ -29,6 +29,7 @@ from benchmarks.rivals import CHUNKS, best_of, in_blocks, installed, keops, scik
 from benchmarks.timing import SEED, Report, Target, Task, interleaved, need_native, on, standalone
 from sketchmeans.blas import thread_controller
 from sketchmeans.blocks import row_blocks
+from sketchmeans.engine.run import Run
 from sketchmeans.kernels import Kernel, Laplacian
 from sketchmeans.kernels.bandwidth import resolve_gamma
 from sketchmeans.operators import DataOperator
@@ -48,9 +49,9 @@ def ours(X: Any, kernel: Kernel) -> dict[str, Task]:
     """Return our own passes: both engines, and the native one on one thread."""
     operator, sketch = DataOperator(X, kernel), HadamardSketch(X.shape[0], WIDTH, seed=SEED)
     return {
-        "native": on("native", lambda: operator.multiply(sketch, n_threads=2).W),
-        "native, one thread": on("native", lambda: operator.multiply(sketch, n_threads=1).W),
-        "NumPy tiles": on("numpy", lambda: operator.multiply(sketch, n_threads=2).W),
+        "native": on("native", lambda: operator.multiply(sketch, Run(2)).W),
+        "native, one thread": on("native", lambda: operator.multiply(sketch, Run(1)).W),
+        "NumPy tiles": on("numpy", lambda: operator.multiply(sketch, Run(2)).W),
     }
 
 

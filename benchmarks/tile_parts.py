@@ -18,6 +18,7 @@ from benchmarks.data import median_rbf, noisy_blobs
 from benchmarks.timing import Report, interleaved, standalone
 from sketchmeans.engine import Crew, passes, tile_rows
 from sketchmeans.engine.native import VARIABLE
+from sketchmeans.engine.run import Run
 from sketchmeans.operators import DataOperator
 from sketchmeans.sketches import HadamardSketch
 
@@ -43,7 +44,9 @@ def parts(operator: DataOperator, side: int) -> list[float]:
     argument = points.statistics(rows, points, columns, scale=kernel.scale)
     T = np.exp(argument)
     tasks = {
-        "product": lambda: points.statistics(rows, points, columns, scale=kernel.scale, out=scratch),
+        "product": lambda: points.statistics(
+            rows, points, columns, scale=kernel.scale, out=scratch
+        ),
         "exp": lambda: np.exp(argument, out=scratch),
         "squares": lambda: np.vecdot(T, T),
     }
@@ -73,8 +76,8 @@ def pass_of_side(operator: DataOperator, side: int) -> tuple[float, float]:
     with mock.patch.object(passes, "tile_rows", return_value=side):
         seconds = interleaved(
             {
-                "one": lambda: operator.multiply(sketch, n_threads=1),
-                "two": lambda: operator.multiply(sketch, n_threads=2),
+                "one": lambda: operator.multiply(sketch, Run(1)),
+                "two": lambda: operator.multiply(sketch, Run(2)),
             }
         )
     return seconds["one"], seconds["two"]

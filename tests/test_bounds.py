@@ -14,13 +14,16 @@ from soak.truth import objectives, partitions
 
 from oracles import objective
 from sketchmeans import FullKernelKMeans, KernelKMeans, certify
-from sketchmeans.certificate import bounds
+from sketchmeans.certificate.bracket import bracket
+from sketchmeans.certificate.gap import gap_bound
+from sketchmeans.certificate.moment import optimum_lower_bound
 from sketchmeans.certificate.moments import moments
 from sketchmeans.kernels import Cosine, Gaussian, Linear
 from sketchmeans.lowrank import METHODS, IndefiniteKernelWarning, Request, approximate, one_pass
 from sketchmeans.lowrank.cholesky import _accept, _Factor
 from sketchmeans.lowrank.core import judge
 from sketchmeans.operators import CallableOperator, DataOperator, PrecomputedOperator
+from sketchmeans.operators.tiles import PlainTiles
 from sketchmeans.sketches import make_sketch
 
 BLOBS = make_blobs(600, centers=2, random_state=0)[0]
@@ -64,7 +67,7 @@ def test_the_gap_bound_is_taken_at_the_worst_trace_of_its_interval():
     point = replace(known, trace_lower=known.trace_upper)
     wide = replace(known, trace_lower=0.9 * known.trace_upper)
     u = np.full(200, 200**-0.5)
-    sharp, safe = (bounds.gap_bound(low, one, 3, np.float64, u) for one in (point, wide))
+    sharp, safe = (gap_bound(low, one, 3, np.float64, u) for one in (point, wide))
     assert safe > sharp * 1.001
 
 
@@ -136,15 +139,15 @@ def test_every_method_measures_how_well_it_knows_the_entries(method, monkeypatch
     operator = DataOperator(X, Gaussian(0.5))
     ask = Request(rank=5, width=10, seed=0)
     honest = approximate(operator, method, ask)
-    assert 0 < honest.rounding < 1e-12
-    assert honest.audit_entries > 0
-    plain = DataOperator._block
+    assert 0 < honest.facts.rounding < 1e-12
+    assert honest.cost.audit_entries > 0
+    plain = PlainTiles.__call__
 
-    def wrong(self, ours, rows, columns, out):
-        return plain(self, ours, rows, columns, out) * (1 + 1e-6)
+    def wrong(self, rows, columns, out=None):
+        return plain(self, rows, columns, out) * (1 + 1e-6)
 
-    monkeypatch.setattr(DataOperator, "_block", wrong)
-    assert approximate(operator, method, ask).rounding >= 1e-6
+    monkeypatch.setattr(PlainTiles, "__call__", wrong)
+    assert approximate(operator, method, ask).facts.rounding >= 1e-6
 
 
 def test_an_error_of_scale_is_seen():
@@ -239,8 +242,11 @@ def test_bounds_that_contradict_each_other_are_not_shown():
     operator = PrecomputedOperator(K)
     low = approximate(operator, "exact", Request(rank=60, width=60, seed=0))
     assert certify(operator, np.arange(60) % 3, low).optimum_lower is not None
-    for wrong in (replace(low, trace=30.0), replace(low, row_sums=2 * low.row_sums)):
-        certificate = certify(operator, np.arange(60) % 3, wrong)
+    for facts in (
+        replace(low.facts, trace=30.0),
+        replace(low.facts, row_sums=2 * low.facts.row_sums),
+    ):
+        certificate = certify(operator, np.arange(60) % 3, replace(low, facts=facts))
         assert certificate.optimum_lower is certificate.objective_upper is None
         assert "contradict each other" in certificate.reason
         assert "at least" not in str(certificate)
@@ -352,17 +358,17 @@ def test_every_bound_holds_against_all_partitions():
     [
         (
             "bracket",
-            lambda *given: (0.0, 0.7 * bounds.bracket(*given)[1]),
+            lambda *given: (0.0, 0.7 * bracket(*given)[1]),
             "objective_upper",
         ),
         (
             "bracket",
-            lambda *given: (1.1 * bounds.bracket(*given)[0], bounds.bracket(*given)[1]),
+            lambda *given: (1.1 * bracket(*given)[0], bracket(*given)[1]),
             "objective_lower",
         ),
         (
             "optimum_lower_bound",
-            lambda *given: 1.1 * bounds.optimum_lower_bound(*given),
+            lambda *given: 1.1 * optimum_lower_bound(*given),
             "optimum_lower",
         ),
         ("gap_bound", lambda *given: 0.0, "gap_bound"),

@@ -11,7 +11,8 @@ from sklearn.cluster import KMeans
 
 from oracles import objective
 from sketchmeans import ColumnStream, FullKernelKMeans, KernelKMeans, certify
-from sketchmeans.certificate.spectrum import leading_sum_bound
+from sketchmeans.certificate.moment import leading_sum_bound
+from sketchmeans.engine.run import Run
 from sketchmeans.kernels import Gaussian, Sigmoid
 from sketchmeans.lowrank import METHODS, IndefiniteKernelWarning, Request, approximate, one_pass
 from sketchmeans.operators import CallableOperator, DataOperator, PrecomputedOperator
@@ -131,7 +132,7 @@ def test_the_moment_certificate_gives_the_gaps_known_beforehand(
     gaps, exact_gaps = [], []
     for seed in range(3):
         sketch = make_sketch("hadamard", len(X), 20, seed)
-        low = one_pass(operator, sketch, rank=10, n_passes=n_passes, n_threads=2)
+        low = one_pass(operator, sketch, rank=10, n_passes=n_passes, run=Run(2))
         labels = KMeans(10, n_init=3, random_state=seed).fit(low.embedding).labels_
         gaps.append(certify(operator, labels, low).relative_gap)
         exact_gaps.append(certify(operator, labels, low, exact=True).relative_gap)

@@ -12,7 +12,7 @@ from sketchmeans.engine import tile_rows
 from sketchmeans.estimators.full import INITS
 from sketchmeans.kernels import Gaussian
 from sketchmeans.lowrank import METHODS, Request, approximate
-from sketchmeans.lowrank.cholesky import RP_BLOCK
+from sketchmeans.lowrank.cholesky import BATCH
 from sketchmeans.operators import CallableOperator, DataOperator
 
 N, RANK, WIDTH = 700, 10, 20
@@ -98,24 +98,24 @@ def test_every_method_evaluates_what_it_says_and_what_its_docstring_says(
     low = approximate(operator, method, ask)
     expected = FORMULAS[method, sketch](N, WIDTH, diagonal)
     if kind == "callable":
-        assert kernel.asked == low.entries + low.audit_entries
+        assert kernel.asked == low.cost.entries + low.cost.audit_entries
     elif method == "one-pass":
         return  # native tiles have a grid of their own: test_estimators counts them
     if method == "rpcholesky":
-        rounds, rest = divmod(low.entries - expected, RP_BLOCK**2)
+        rounds, rest = divmod(low.cost.entries - expected, BATCH**2)
         assert rest == 0
         assert 1 <= rounds <= WIDTH
     else:
-        assert low.entries == expected
+        assert low.cost.entries == expected
 
 
 def test_exact_without_the_matrix_evaluates_its_passes_and_the_diagonal(X, kernel, monkeypatch):
     monkeypatch.setattr(sys.modules["sketchmeans.lowrank.exact"], "DENSE_LIMIT", 50)
     low = approximate(CallableOperator(X, kernel), "exact", Request(rank=5, width=5, seed=0))
-    assert low.passes > 1
-    assert kernel.asked == low.entries + low.audit_entries
+    assert low.cost.passes > 1
+    assert kernel.asked == low.cost.entries + low.cost.audit_entries
     diagonal = 16 * 16 * (N // 16) + (N % 16) ** 2
-    assert low.entries == low.passes * one_pass_entries(N) + diagonal
+    assert low.cost.entries == low.cost.passes * one_pass_entries(N) + diagonal
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "zero weights"])

@@ -6,6 +6,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from sketchmeans import KernelEmbedding, KernelKMeans
+from sketchmeans.engine.run import Run
 from sketchmeans.kernels import Gaussian, Polynomial
 from sketchmeans.operators import DataOperator, FeatureMapOperator, PrecomputedOperator
 from sketchmeans.sketches import make_sketch
@@ -28,7 +29,7 @@ def test_labels_embedding_and_sketch_have_the_same_bits_for_any_number_of_thread
     first = None
     for n_jobs in [*THREADS, 1]:
         model = KernelKMeans(4, rank=8, n_jobs=n_jobs, n_init=3, random_state=0).fit(X)
-        result = DataOperator(X, Gaussian(0.1)).multiply(sketch, n_threads=n_jobs)
+        result = DataOperator(X, Gaussian(0.1)).multiply(sketch, Run(n_jobs))
         here = [
             result.W,
             result.row_sums,
@@ -62,9 +63,9 @@ def test_precomputed_kernels_and_feature_maps_have_the_same_bits_too(width):
     K = (X @ X.T + 1) ** 2
     sketch = make_sketch("hadamard", 3001, width, 0)
     for operator in (PrecomputedOperator(K), FeatureMapOperator(X, Polynomial(1.0, 2, 1.0))):
-        expected = operator.multiply(sketch, n_threads=1)
+        expected = operator.multiply(sketch)
         for n_threads in THREADS[1:]:
-            result = operator.multiply(sketch, n_threads=n_threads)
+            result = operator.multiply(sketch, Run(n_threads))
             np.testing.assert_array_equal(result.W, expected.W)
             assert result.sum_of_squares == expected.sum_of_squares
 

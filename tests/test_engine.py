@@ -15,14 +15,16 @@ from sketchmeans import KernelKMeans
 from sketchmeans.blocks import row_blocks
 from sketchmeans.engine import (
     Crew,
+    NumpyTiles,
     RightHandSide,
     count_threads,
     engine_name,
-    symmetric_pass,
     tile_rows,
     tournament,
+    tournament_pass,
 )
 from sketchmeans.engine.passes import thin_product
+from sketchmeans.engine.run import Run
 from sketchmeans.engine.schedule import Turns
 from sketchmeans.kernels import Gaussian
 from sketchmeans.operators import DataOperator
@@ -83,7 +85,7 @@ def test_a_tile_that_fails_holds_up_nobody():
 
     side = RightHandSide(np.ones((1000, 1)), None, np.dtype(np.float64))
     with Crew(4) as crew, pytest.raises(RuntimeError, match="the first rows"):
-        symmetric_pass(tile, side, crew=crew)
+        tournament_pass(NumpyTiles(tile, side), *side.shape, crew=crew)
 
 
 @pytest.mark.parametrize("n", [1, 63, 64, 65, 896, 897, 1792, 1793, 4480, 4481, 100_000])
@@ -109,7 +111,9 @@ def test_a_pass_gives_the_product_the_row_sums_and_the_sum_of_squares(n, width):
     Omega = random.normal(size=(n, width))
     side = RightHandSide(Omega, None, np.dtype(np.float64))
     with Crew(2) as crew:
-        result = symmetric_pass(lambda rows, columns, out: K[rows, columns], side, crew=crew)
+        result = tournament_pass(
+            NumpyTiles(lambda rows, columns, out: K[rows, columns], side), *side.shape, crew=crew
+        )
     np.testing.assert_allclose(result.W, K @ Omega, atol=1e-11 * n)
     np.testing.assert_allclose(result.row_sums, K.sum(axis=1), atol=1e-11 * n)
     np.testing.assert_allclose(result.sum_of_squares, np.square(K).sum(), rtol=1e-12)
@@ -130,7 +134,7 @@ def test_a_pass_evaluates_half_of_the_kernel_and_half_a_tile_a_row(n):
 
     side = RightHandSide(np.ones((n, 1)), None, np.dtype(np.float64))
     with Crew(2) as crew:
-        result = symmetric_pass(tile, side, crew=crew)
+        result = tournament_pass(NumpyTiles(tile, side), *side.shape, crew=crew)
     assert evaluated == result.entries
     assert n * (n + 1) / 2 <= evaluated <= n * (n + 1) / 2 + n * tile_rows(n) / 2
 
@@ -154,7 +158,7 @@ def test_float32_tiles_are_accumulated_in_float64():
         return out
 
     with Crew(2) as crew:
-        W = symmetric_pass(tile, side, crew=crew).W
+        W = tournament_pass(NumpyTiles(tile, side), *side.shape, crew=crew).W
     # The sum over a tile fits the 24 bits of float32; that over all samples needs 27.
     assert float(np.float32(n * value)) != n * value
     np.testing.assert_array_equal(W, n * value)
@@ -168,7 +172,9 @@ def test_a_nan_is_found_and_located():
         Crew(1) as crew,
         pytest.raises(ValueError, match=r"gave NaN among rows 64:128 and columns 384:448"),
     ):
-        symmetric_pass(lambda rows, columns, out: K.T[rows, columns], side, crew=crew)
+        tournament_pass(
+            NumpyTiles(lambda rows, columns, out: K.T[rows, columns], side), *side.shape, crew=crew
+        )
 
 
 def test_an_error_in_a_thread_stops_the_others_and_is_raised():
@@ -201,7 +207,7 @@ def test_ctrl_c_is_answered_within_a_second(n_threads):
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored
     try:
         with pytest.raises(KeyboardInterrupt):
-            operator.multiply(RademacherSketch(60_000, 12, 0), n_threads=n_threads)
+            operator.multiply(RademacherSketch(60_000, 12, 0), Run(n_threads))
     finally:
         timer.cancel()
         signal.signal(signal.SIGINT, before)
@@ -219,7 +225,7 @@ def test_ctrl_c_at_any_moment_stops_all_threads():
     def passes():
         while True:
             with Crew(3) as crew:
-                W = symmetric_pass(tile, side, crew=crew).W
+                W = tournament_pass(NumpyTiles(tile, side), *side.shape, crew=crew).W
             np.testing.assert_array_equal(W, 700)
 
     delays = np.random.default_rng(0).uniform(0, 4e-3, 200)
@@ -297,7 +303,9 @@ def test_nobody_waits_for_the_turn_of_a_tile_that_was_interrupted_before_it_bega
 def test_progress_runs_from_the_first_tile_to_the_last():
     operator = DataOperator(np.random.default_rng(0).normal(size=(700, 3)), Gaussian(1.0))
     seen = []
-    operator.multiply(np.ones((700, 1)), progress=lambda done, total: seen.append((done, total)))
+    operator.multiply(
+        np.ones((700, 1)), Run(progress=lambda done, total: seen.append((done, total)))
+    )
     tiles = {"native": 10, "numpy": 66}[engine_name()]  # sides of 192 and of 64 rows
     assert seen[-1] == (tiles, tiles)
     assert [done for done, _ in seen] == sorted({done for done, _ in seen})
@@ -361,10 +369,10 @@ def test_blas_is_released_by_a_crew_that_never_came_to_its_end():
 def test_a_fork_after_a_pass_can_make_a_pass():
     X = np.random.default_rng(0).normal(size=(500, 3))
     operator = DataOperator(X, Gaussian(1.0))
-    expected = operator.multiply(np.ones((500, 1)), n_threads=2).W
+    expected = operator.multiply(np.ones((500, 1)), Run(2)).W
     child = os.fork()
     if child == 0:
-        same = np.array_equal(operator.multiply(np.ones((500, 1)), n_threads=2).W, expected)
+        same = np.array_equal(operator.multiply(np.ones((500, 1)), Run(2)).W, expected)
         os._exit(0 if same else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 

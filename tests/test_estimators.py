@@ -310,7 +310,7 @@ def test_rank_may_be_a_fraction_of_the_trace(blobs):
 
 
 def test_a_fraction_that_no_narrow_sketch_holds_is_refused(monkeypatch):
-    monkeypatch.setattr("sketchmeans.estimators.sketched.WIDEST", 100)
+    monkeypatch.setattr("sketchmeans.estimators.sizing.WIDEST", 100)
     X = np.random.default_rng(0).normal(size=(300, 5))
     with pytest.raises(ValueError, match=r"rank=0.9 asks for 90.0% .* 100 columns holds 33"):
         KernelEmbedding(rank=0.9, gamma=1e6, random_state=0).fit(X)

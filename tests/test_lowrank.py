@@ -12,6 +12,7 @@ from sklearn.kernel_approximation import Nystroem
 
 from oracles import EXAMPLES, dense_kernel, lloyd, objective
 from sketchmeans import FullKernelKMeans, KernelEmbedding, KernelKMeans
+from sketchmeans.engine.run import Run
 from sketchmeans.kernels import Gaussian, Linear, Polynomial, Sigmoid
 from sketchmeans.lowrank import (
     METHODS,
@@ -21,11 +22,11 @@ from sketchmeans.lowrank import (
     exact,
     greedy_cholesky,
     nystrom,
-    nystrom_ensemble,
-    nystrom_randomized,
     rp_cholesky,
 )
-from sketchmeans.lowrank.nystrom import _column_norms, from_landmarks
+from sketchmeans.lowrank.landmarks import column_norms
+from sketchmeans.lowrank.nystrom import from_landmarks
+from sketchmeans.lowrank.result import Cost
 from sketchmeans.operators import (
     CallableOperator,
     DataOperator,
@@ -94,10 +95,10 @@ def test_column_norms_are_those_of_the_matrix_for_any_number_of_threads(X, kind,
     d = np.random.default_rng(0).uniform(0.5, 2, 120) if weighted else None
     operator = operators(X, d)[kind]
     diagonal = operator.diagonal()
-    squares, _ = _column_norms(operator, diagonal, 1)
+    squares, _ = column_norms(operator, diagonal, Run(1))
     expected = np.square(dense_kernel(operator) / diagonal.max()).sum(axis=0)
     np.testing.assert_allclose(squares, expected, rtol=1e-10)
-    np.testing.assert_array_equal(_column_norms(operator, diagonal, 3)[0], squares)
+    np.testing.assert_array_equal(column_norms(operator, diagonal, Run(3))[0], squares)
 
 
 @pytest.mark.parametrize("kind", ["data", "callable", "precomputed", "feature map"])
@@ -113,8 +114,8 @@ def test_leverage_scores_take_few_samples_of_the_many_that_are_alike(kind):
         "feature map": FeatureMapOperator(X, Linear()),
     }[kind]
     for seed in range(3):
-        low = nystrom(operator, columns=40, rank=11, seed=seed, sampling="leverage", n_threads=2)
-        assert low.trace_error < 1e-6 * low.trace
+        low = nystrom(operator, columns=40, rank=11, seed=seed, sampling="leverage", run=Run(2))
+        assert low.trace_error < 1e-6 * low.facts.trace
         again = nystrom(operator, columns=40, rank=11, seed=seed, sampling="leverage")
         np.testing.assert_array_equal(low.factor, again.factor)
 
@@ -132,6 +133,7 @@ def test_late_nystrom_is_scikit_learns_up_to_rotation(X):
         truncation="late",
         diagonal=np.ones(120),
         rounding=1e-15,
+        cost=Cost(),
     )
     Z = theirs.transform(X)
     np.testing.assert_allclose(low.factor @ low.factor.T, Z @ Z.T, atol=1e-8)
@@ -153,7 +155,7 @@ def textbook_cholesky(K, pivots):
 
 def test_rpcholesky_is_the_textbook_factorisation_of_its_pivots(X):
     K = dense_kernel(DataOperator(X, Gaussian(0.3)))
-    low = rp_cholesky(PrecomputedOperator(K), columns=12, rank=12, seed=3, block=5)
+    low = rp_cholesky(PrecomputedOperator(K), columns=12, rank=12, seed=3, batch=5)
     pivots = low.new_points.chosen
     assert len(set(pivots)) == 12
     F, diagonals = textbook_cholesky(K, pivots)
@@ -173,8 +175,8 @@ def test_greedy_pivots_are_the_largest_that_are_left(X):
         assert before[pivot] == pytest.approx(before.max())
 
 
-@pytest.mark.parametrize("block", [1, 5, 32])
-def test_the_law_of_the_random_pivots_does_not_depend_on_the_block(block):
+@pytest.mark.parametrize("batch", [1, 5, 32])
+def test_the_law_of_the_random_pivots_does_not_depend_on_the_batch(batch):
     """Ordered pairs of pivots of a 5 × 5 kernel against the law of RPCholesky, by chi-square."""
     A = np.random.default_rng(0).normal(size=(5, 3))
     K = A @ A.T + 0.1 * np.eye(5)
@@ -187,7 +189,7 @@ def test_the_law_of_the_random_pivots_does_not_depend_on_the_block(block):
     seen = np.zeros((5, 5))
     trials = 1500
     for seed in range(trials):
-        i, j = rp_cholesky(operator, columns=2, rank=2, seed=seed, block=block).new_points.chosen
+        i, j = rp_cholesky(operator, columns=2, rank=2, seed=seed, batch=batch).new_points.chosen
         seen[i, j] += 1
     possible = law > 0
     assert seen[~possible].sum() == 0
@@ -216,23 +218,11 @@ def test_exact_is_the_eigendecomposition(X, kind):
 def test_exact_without_the_matrix_is_the_eigendecomposition(X, monkeypatch):
     monkeypatch.setattr(sys.modules["sketchmeans.lowrank.exact"], "DENSE_LIMIT", 50)
     operator = DataOperator(X, Gaussian(0.3))
-    low = exact(operator, rank=5, n_threads=2)
+    low = exact(operator, rank=5, run=Run(2))
     values = np.linalg.eigvalsh(dense_kernel(operator))[::-1]
     np.testing.assert_allclose(low.eigenvalues, values[:5], rtol=1e-9)
-    assert low.passes > 1
-    np.testing.assert_allclose(low.sum_of_squares, np.square(values).sum())
-
-
-def test_a_randomized_inner_decomposition_and_an_ensemble_come_close(X):
-    operator = DataOperator(X, Gaussian(0.3))
-    K = dense_kernel(operator)
-    plain = nystrom(operator, columns=40, rank=8, seed=0, truncation="early").embedding
-    error = np.linalg.norm(K - plain @ plain.T)
-    inner = nystrom_randomized(operator, columns=40, rank=8, oversampling=10, seed=0).embedding
-    assert np.linalg.norm(K - inner @ inner.T) < 1.1 * error
-    F = nystrom_ensemble(operator, columns=40, rank=8, experts=4, seed=0)
-    assert np.linalg.norm(K - F @ F.T) < 1.1 * error
-    assert np.linalg.eigvalsh(K - F @ F.T)[0] > -1e-9
+    assert low.cost.passes > 1
+    np.testing.assert_allclose(low.facts.sum_of_squares, np.square(values).sum())
 
 
 def hard_cases():

@@ -16,6 +16,7 @@ from scipy.linalg import hadamard
 from oracles import EXAMPLES
 from sketchmeans import FullKernelKMeans, KernelKMeans
 from sketchmeans.engine import fwht, native_tile_rows
+from sketchmeans.engine.run import Run
 from sketchmeans.kernels import KERNELS, Gaussian, Polynomial, Statistic
 from sketchmeans.operators import DataOperator
 from sketchmeans.operators.tiles import DIAGONAL_ROWS, WIDE
@@ -106,7 +107,7 @@ def assert_as_exact_as_numpy(kernel, n, p, width, dtype, engine, weights=None, n
         engine(name)
         operator = DataOperator(X, kernel, weights=weights)
         assert operator.engine == name
-        results.append(operator.multiply(right, n_threads=n_threads))
+        results.append(operator.multiply(right, Run(n_threads)))
         errors.append(relative_error(results[-1].W, truth, chosen))
     eps = float(np.finfo(dtype).eps)
     assert errors[1] <= 2 * errors[0] + 8 * eps, (n, width)
@@ -195,13 +196,13 @@ def test_native_tiles_have_the_same_bits_for_any_number_of_threads(name, dtype, 
     weights = random.uniform(0.5, 2, n) if form == "weighted" else None
     operator = DataOperator(X, EXAMPLES[name], weights=weights)
     Omega = random.normal(size=(n, 11))
-    first = operator.multiply(Omega, n_threads=1)
-    predicted = operator.against(X[:700]).multiply(Omega, n_threads=1)
+    first = operator.multiply(Omega)
+    predicted = operator.against(X[:700]).multiply(Omega)
     for n_threads in (2, 3, 8):
-        result = operator.multiply(Omega, n_threads=n_threads, pack=form != "tight")
+        result = operator.multiply(Omega, Run(n_threads, pack=form != "tight"))
         for field in ("W", "row_sums", "sum_of_squares", "diagonal"):
             np.testing.assert_array_equal(getattr(result, field), getattr(first, field))
-        again = operator.against(X[:700]).multiply(Omega, n_threads=n_threads)
+        again = operator.against(X[:700]).multiply(Omega, Run(n_threads))
         np.testing.assert_array_equal(again, predicted)
 
 

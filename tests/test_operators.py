@@ -4,6 +4,7 @@ from scipy import sparse
 
 from oracles import EXAMPLES, dense_kernel
 from sketchmeans import KernelEmbedding
+from sketchmeans.engine.run import Run
 from sketchmeans.kernels import Gaussian, Linear, Polynomial
 from sketchmeans.operators import (
     CallableOperator,
@@ -44,7 +45,7 @@ def test_products_match_the_dense_matrix(name, weighted, points):
     K = dense_kernel(operators(points)[name]) * root[:, None] * root
     M = random.normal(size=(len(points), 5))
     size = np.abs(K).max()
-    result = operator.multiply(M, n_threads=2)
+    result = operator.multiply(M, Run(2))
     np.testing.assert_allclose(result.W, K @ M, atol=1e-11 * size * len(points))
     np.testing.assert_allclose(operator @ M[:, 0], K @ M[:, 0], atol=1e-11 * size * len(points))
     np.testing.assert_allclose(result.row_sums, K @ root, rtol=1e-10, atol=1e-10 * size)
@@ -65,8 +66,8 @@ def test_columns_and_rectangles_are_those_of_the_matrix(name, weighted, points):
     rows, columns = random.permutation(300)[:140], random.permutation(300)[:30]
     close = {"rtol": 1e-10, "atol": 1e-12 * np.abs(K).max()}
     expected = K[np.ix_(rows, columns)]
-    np.testing.assert_allclose(operator.rectangle(rows, columns, n_threads=2), expected, **close)
-    np.testing.assert_allclose(operator.columns(columns, n_threads=2), K[:, columns], **close)
+    np.testing.assert_allclose(operator.rectangle(rows, columns, Run(2)), expected, **close)
+    np.testing.assert_allclose(operator.columns(columns, Run(2)), K[:, columns], **close)
     np.testing.assert_allclose(operator.square(columns), K[np.ix_(columns, columns)], **close)
 
 
@@ -86,7 +87,7 @@ def test_the_kernel_against_the_samples_themselves_is_the_matrix(name, points):
     K = dense_kernel(operator)
     M = np.random.default_rng(1).normal(size=(len(points), 3))
     X = K if name.startswith("precomputed") else points
-    product = operator.against(X).multiply(M, n_threads=2)
+    product = operator.against(X).multiply(M, Run(2))
     np.testing.assert_allclose(product, K @ M, atol=1e-10 * np.abs(K).max())
     np.testing.assert_allclose(operator.diagonal_of(X), np.diag(K), rtol=1e-10)
 
@@ -106,9 +107,7 @@ def test_packing_the_data_changes_no_bit(dtype):
     operator = DataOperator(X, Gaussian(0.1))
     assert operator._worth_packing(12)
     M = HadamardSketch(1000, 12, 0)
-    np.testing.assert_array_equal(
-        operator.multiply(M, pack=True).W, operator.multiply(M, pack=False).W
-    )
+    np.testing.assert_array_equal(operator.multiply(M).W, operator.multiply(M, Run(pack=False)).W)
 
 
 def test_the_data_are_not_copied():
@@ -156,7 +155,7 @@ def test_a_memory_map_is_read_once_per_pass_and_in_order(tmp_path, n_threads, wi
     recorder = Recorder(K)
     operator = PrecomputedOperator(recorder, dtype=np.float32)
     sketch = HadamardSketch(n, width, 0)
-    result = operator.multiply(sketch, n_threads=n_threads)
+    result = operator.multiply(sketch, Run(n_threads))
     assert recorder.reads[0][0] == 0
     assert recorder.reads[-1][1] == n
     assert all(
@@ -165,7 +164,7 @@ def test_a_memory_map_is_read_once_per_pass_and_in_order(tmp_path, n_threads, wi
     assert result.entries == n * n
     expected = factor.astype(float) @ (factor.T.astype(float) @ sketch.matrix)
     assert np.linalg.norm(result.W - expected) < 2e-6 * np.linalg.norm(expected)
-    assert 0 < result.audit < 2e-6
+    assert 0 < result.relative_error < 2e-6
 
 
 def test_the_error_of_float32_tiles_is_measured():

@@ -13,6 +13,7 @@ from sketchmeans import FullKernelKMeans, KernelEmbedding, KernelKMeans, certify
 from sketchmeans.certificate import Certificate
 from sketchmeans.certificate.intervals import intervals, verdict
 from sketchmeans.datasets import make_rings
+from sketchmeans.estimators.sketched import embed
 from sketchmeans.plotting import (
     CertificateDisplay,
     ComparisonDisplay,
@@ -197,10 +198,7 @@ def test_the_certificate_is_drawn_as_its_intervals(model):
 def test_an_exact_objective_is_a_point_and_a_probable_bound_a_line_of_its_own(blobs):
     X = blobs[0]
     model = KernelKMeans(4, random_state=0)
-    from sketchmeans.estimators.progress import FitProgress
-
-    with FitProgress(model, 4) as progress:
-        embedded = model._embed(X, None, progress, n_clusters=4)
+    embedded = embed(model, X)
     labels = np.arange(240) % 4
     certificate = certify(
         embedded.operator, labels, embedded.low_rank, exact=True, failure_probability=0.01

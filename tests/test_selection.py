@@ -3,7 +3,6 @@ import pytest
 from sklearn.datasets import load_digits, make_blobs, make_moons
 
 from sketchmeans import KernelKMeans, choose, compare
-from sketchmeans.advice.choosing import choose_rank
 from sketchmeans.advice.comparing import VARIANTS, accuracy, measure
 from sketchmeans.datasets import make_rings
 from sketchmeans.kernels import Gaussian
@@ -52,28 +51,6 @@ def test_one_sketch_serves_every_number_of_clusters():
     X = DATA["three blobs"][0][:200]
     choose(X, n_clusters=range(2, 7), kernel=kernel, n_splits=2, random_state=0)
     assert asked <= 200 * 201 / 2 + 200 * 32 + 2 * 32**2
-
-
-@pytest.mark.parametrize("ranks", [(1, 2, 3, 6), (6, 1, 3, 2)], ids=["rising", "in any order"])
-def test_the_rank_is_the_least_that_serves_the_held_out_half_of_a_subset(ranks):
-    """Eight clusters at the corners of a box, which only three directions tell apart."""
-    random = np.random.default_rng(0)
-    corner = np.arange(1200) % 8
-    X = random.normal(scale=0.1, size=(1200, 6))
-    X[:, :3] += (corner[:, None] >> np.arange(3) & 1) * [8.0, 4.0, 2.0] - [4.0, 2.0, 1.0]
-    subset = np.random.RandomState(0).permutation(1200)[:400]
-    X[np.setdiff1d(np.arange(1200), subset)] = np.nan  # all others are never looked at
-    rank, table = choose_rank(
-        X, 8, ranks=ranks, subset=400, kernel="linear", n_init=30, random_state=0
-    )
-    assert rank == 3
-    found = dict(zip(table["rank"], table["held-out objective"], strict=True))
-    held_out = subset[200:]
-    groups = [X[held_out][corner[held_out] == cluster] for cluster in range(8)]
-    best = sum(np.square(group - group.mean(axis=0)).sum() for group in groups) / 200
-    for enough in (3, 6):
-        assert found[enough] == pytest.approx(best, rel=1e-6)
-    assert found[1] > found[2] > 2 * best
 
 
 def test_numbers_of_clusters_below_two_are_refused():

@@ -25,10 +25,10 @@ def started(monkeypatch):
         labels.append(start.copy())
         return refine(operator, start, *args, **options)
 
-    def record_columns(self, indices, **options):
+    def record_columns(self, indices, *run):
         if len(indices) == 1:
             columns.append(int(indices[0]))
-        return whole(self, indices, **options)
+        return whole(self, indices, *run)
 
     whole = KernelOperator.columns
     monkeypatch.setattr("sketchmeans.estimators.full.refine", record_start)
