@@ -20,7 +20,7 @@ from sketchmeans.plotting import (
     SpectrumDisplay,
 )
 from sketchmeans.plotting.comparison import MEASURES
-from sketchmeans.plotting.palette import COLOURS, best_axes, look
+from sketchmeans.plotting.palette import COLOURS, best_axes, colour_and_mark
 
 mpl.use("agg")
 
@@ -112,7 +112,7 @@ def test_of_many_samples_a_seeded_choice_is_drawn_and_the_title_says_so(model):
 
 
 def test_thirty_clusters_differ_in_colour_or_mark():
-    assert len({look(cluster) for cluster in range(64)}) == 64
+    assert len({colour_and_mark(cluster) for cluster in range(64)}) == 64
     X, _ = make_blobs(600, 6, centers=30, random_state=0)
     display = EmbeddingDisplay.from_estimator(KernelKMeans(30, random_state=0).fit(X))
     looks = {
