@@ -128,7 +128,7 @@ def test_thirty_clusters_differ_in_colour_or_mark():
     assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
 
 
-def test_more_clusters_than_looks_have_no_legend_and_the_title_says_why():
+def test_more_clusters_than_can_be_told_apart_have_no_legend_and_the_title_says_why():
     Y = np.random.default_rng(0).normal(size=(200, 2))
     display = EmbeddingDisplay(Y, np.arange(200) % 65).plot()
     assert display.legend_ is None
