@@ -21,7 +21,7 @@ from sketchmeans.plotting import (
     SpectrumDisplay,
 )
 from sketchmeans.plotting.comparison import MEASURES
-from sketchmeans.plotting.palette import COLOURS, best_axes, look
+from sketchmeans.plotting.palette import COLOURS, best_axes, colour_and_mark
 
 mpl.use("agg")
 
@@ -113,7 +113,7 @@ def test_of_many_samples_a_seeded_choice_is_drawn_and_the_title_says_so(model):
 
 
 def test_thirty_clusters_differ_in_colour_or_mark():
-    assert len({look(cluster) for cluster in range(64)}) == 64
+    assert len({colour_and_mark(cluster) for cluster in range(64)}) == 64
     X, _ = make_blobs(600, 6, centers=30, random_state=0)
     display = EmbeddingDisplay.from_estimator(KernelKMeans(30, random_state=0).fit(X))
     looks = {
@@ -129,7 +129,7 @@ def test_thirty_clusters_differ_in_colour_or_mark():
     assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
 
 
-def test_more_clusters_than_looks_have_no_legend_and_the_title_says_why():
+def test_more_clusters_than_can_be_told_apart_have_no_legend_and_the_title_says_why():
     Y = np.random.default_rng(0).normal(size=(200, 2))
     display = EmbeddingDisplay(Y, np.arange(200) % 65).plot()
     assert display.legend_ is None

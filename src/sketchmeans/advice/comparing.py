@@ -18,7 +18,7 @@ from sketchmeans._arrays import FloatArray
 from sketchmeans.certificate.objective import exact_objective, memberships
 from sketchmeans.engine.run import ALONE, Run
 from sketchmeans.estimators import KernelKMeans
-from sketchmeans.estimators.base import kernel_of, run_of
+from sketchmeans.estimators.fitted import kernel_of, run_of
 from sketchmeans.operators import KernelOperator
 from sketchmeans.text import Table
 

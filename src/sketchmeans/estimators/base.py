@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchmeans._arrays import FloatArray
@@ -175,16 +175,3 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self)
         given_rows = isinstance(self._new_points, GivenRows)
         return self._check_data(X, reset=False, given_rows=given_rows)
-
-
-def kernel_of(model: KernelEstimator, X: Any) -> KernelOperator:
-    """Return the kernel that a fitted model has of data X, with the gamma that it found."""
-    same = clone(model).set_params(**({} if model.gamma_ is None else {"gamma": model.gamma_}))
-    checked = model._check_data(X, reset=False, given_rows=model.kernel == "precomputed")
-    operator, _ = same._make_operator(checked, None, 0)
-    return operator
-
-
-def run_of(model: KernelEstimator) -> Run:
-    """Return the threads that a model works with."""
-    return model._run()

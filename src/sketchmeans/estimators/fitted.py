@@ -1,21 +1,26 @@
-"""The embedding of a fitted model, for whoever wants to show it."""
+"""What a fitted model knows: its kernel, and the embedding of its samples."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans._arrays import FloatArray
+from sketchmeans.engine.run import Run
+from sketchmeans.estimators.base import KernelEstimator
 from sketchmeans.estimators.embedding import KernelEmbedding
 from sketchmeans.estimators.sizing import auto_rank
+from sketchmeans.operators.base import KernelOperator
 
-_KERNEL = ("kernel", "gamma", "degree", "coef0", "kernel_params", "precision")
+KERNEL_OPTIONS = ("kernel", "gamma", "degree", "coef0", "kernel_params")
+"""Options that say which kernel it is."""
 
 
 @dataclass(frozen=True)
-class Shown:
+class FittedEmbedding:
     """An embedding, the labels of its rows if there are any, and its spectrum."""
 
     embedding: FloatArray
@@ -23,24 +28,31 @@ class Shown:
     eigenvalues: FloatArray
     """Kept ones: of YYᵀ, falling."""
     beyond: FloatArray
-    """Further ones that the sketch saw and the rank dropped."""
-    width: int
+    """Further ones that the sketch saw and the rank dropped; none for a loaded model."""
     is_extra: bool
     """Whether the embedding was made to be shown, because the model has none."""
 
 
-def shown(model: Any, X: Any = None, *, random_state: Any = 0) -> Shown:
+def embedding_of(model: Any, X: Any = None, *, random_state: Any = 0) -> FittedEmbedding:
     """Return the embedding of the training samples of a fitted model.
 
     ``FullKernelKMeans`` has none: X, its training samples, is embedded with the model's own kernel
     by one pass over it, in n × width memory.
     """
     check_is_fitted(model)
-    labels = getattr(model, "labels_", None)
-    if hasattr(model, "embedding_"):
-        return Shown(
-            model.embedding_, labels, model.eigenvalues_, dropped(model), model.width_, False
-        )
+    own = hasattr(model, "embedding_")
+    source = model if own else _embedded(model, X, random_state)
+    seen: FloatArray = getattr(source, "_sketch_eigenvalues", source.eigenvalues_)
+    return FittedEmbedding(
+        source.embedding_,
+        getattr(model, "labels_", None),
+        source.eigenvalues_,
+        seen[source.rank_ :],
+        is_extra=not own,
+    )
+
+
+def _embedded(model: Any, X: Any, random_state: Any) -> KernelEmbedding:
     if X is None:
         raise ValueError(
             f"{type(model).__name__} works without an embedding, so there is none to show. Give "
@@ -51,15 +63,26 @@ def shown(model: Any, X: Any = None, *, random_state: Any = 0) -> Shown:
             f"X has {X.shape[0]} rows, but the model was fitted to {len(model.labels_)} samples. "
             "Give the training samples."
         )
-    options = {name: getattr(model, name) for name in (*_KERNEL, "n_jobs")}
-    if model.gamma_ is not None:
-        options["gamma"] = model.gamma_
+    options = options_of(model, (*KERNEL_OPTIONS, "precision", "n_jobs"))
     rank = auto_rank(model.n_clusters, X.shape[0])
-    extra = KernelEmbedding(rank, random_state=random_state, **options).fit(X)
-    return Shown(extra.embedding_, labels, extra.eigenvalues_, dropped(extra), extra.width_, True)
+    return KernelEmbedding(rank, random_state=random_state, **options).fit(X)
 
 
-def dropped(model: Any) -> FloatArray:
-    """Return the eigenvalues that the sketch saw beyond the rank; none for a loaded model."""
-    seen: FloatArray = getattr(model, "_sketch_eigenvalues", model.eigenvalues_)
-    return seen[model.rank_ :]
+def options_of(model: Any, names: Iterable[str]) -> dict[str, Any]:
+    """Return some options of a model, with the γ that its fit found, if it has."""
+    options = {name: getattr(model, name) for name in names}
+    found = getattr(model, "gamma_", None)
+    return options if found is None else options | {"gamma": found}
+
+
+def kernel_of(model: KernelEstimator, X: Any) -> KernelOperator:
+    """Return the kernel that a fitted model has of data X, with the gamma that it found."""
+    same = clone(model).set_params(**options_of(model, ()))
+    checked = model._check_data(X, reset=False, given_rows=model.kernel == "precomputed")
+    operator, _ = same._make_operator(checked, None, 0)
+    return operator
+
+
+def run_of(model: KernelEstimator) -> Run:
+    """Return the threads that a model works with."""
+    return model._run()

@@ -9,16 +9,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.certificate import Certificate
 from sketchmeans.certificate.intervals import Interval, intervals, verdict
-from sketchmeans.plotting.axes import axes_for, tidy
+from sketchmeans.plotting.axes import Display, axes_for
 from sketchmeans.plotting.palette import COLOURS
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
 
-class CertificateDisplay:
+class CertificateDisplay(Display):
     """The objective of the labels found and the best possible one, as intervals on one line.
 
     Parameters
@@ -32,7 +30,7 @@ class CertificateDisplay:
     intervals_ : list of Interval
         What is known; empty where the certificate has no bound, and the reason is drawn instead.
     lines_ : list of Line2D
-        One an interval, from its lower to its upper end.
+        One per interval, from its lower to its upper end.
 
     Examples
     --------
@@ -94,10 +92,7 @@ class CertificateDisplay:
         else:
             ax.set_axis_off()
         ax.set_title("\n".join(textwrap.wrap(verdict(self.certificate), 70)), loc="left")
-        tidy(ax)
-        self.ax_: Axes = ax
-        self.figure_: Figure = ax.figure
-        return self
+        return self._finish(ax)
 
 
 def name(interval: Interval) -> str:

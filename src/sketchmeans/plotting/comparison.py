@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from sketchmeans.plotting.axes import axes_for, tidy
+from sketchmeans.advice import compare
+from sketchmeans.estimators.fitted import KERNEL_OPTIONS, options_of
+from sketchmeans.plotting.axes import Display, axes_for
 from sketchmeans.plotting.palette import COLOURS
 from sketchmeans.text import Table
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.container import BarContainer
-    from matplotlib.figure import Figure
 
 MEASURES = {
     "above least": "objective above the least of the table",
@@ -31,12 +31,9 @@ MEASURES = {
 """What can be drawn, and how the axis is called."""
 _PATTERNS = {"above least": "{:.2%}", "kernel entries": "{:,.0f}"}
 _MORE_IS_BETTER = ("accuracy", "ARI", "NMI")
-_OPTIONS = (
-    "kernel", "gamma", "degree", "coef0", "kernel_params", "n_init", "max_iter", "n_jobs",
-)  # fmt: skip
 
 
-class ComparisonDisplay:
+class ComparisonDisplay(Display):
     """One measure of every method of a comparison, as bars; the best is dark.
 
     Parameters
@@ -51,7 +48,7 @@ class ComparisonDisplay:
     ax_, figure_
         What was drawn on.
     bars_ : BarContainer
-        One bar a row of the table, in its order.
+        One bar per row of the table, in its order.
 
     Examples
     --------
@@ -99,11 +96,6 @@ class ComparisonDisplay:
             See ``compare``, which clusters X so many times by each method.
         ax : matplotlib Axes, optional
         """
-        from sketchmeans.advice import compare
-
-        options = {name: getattr(estimator, name) for name in _OPTIONS}
-        if getattr(estimator, "gamma_", None) is not None:
-            options["gamma"] = estimator.gamma_
         table = compare(
             X,
             estimator.n_clusters,
@@ -113,7 +105,7 @@ class ComparisonDisplay:
             variants=variants,
             n_seeds=n_seeds,
             random_state=random_state,
-            **options,
+            **options_of(estimator, (*KERNEL_OPTIONS, "n_init", "max_iter", "n_jobs")),
         )
         return cls(table, measure=measure).plot(ax)
 
@@ -152,7 +144,4 @@ class ComparisonDisplay:
         better = "more" if measure in _MORE_IS_BETTER else "less"
         ax.set_xlabel(f"{MEASURES[measure]} ({better} is better)")
         ax.set_title(f"{len(names)} methods at equal memory")
-        tidy(ax)
-        self.ax_: Axes = ax
-        self.figure_: Figure = ax.figure
-        return self
+        return self._finish(ax)

@@ -10,25 +10,30 @@ from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans._arrays import FloatArray
 from sketchmeans.checks import check_count
-from sketchmeans.estimators.fitted import shown
-from sketchmeans.plotting.axes import axes_for, tidy
-from sketchmeans.plotting.palette import COLOURS, LOOKS, MARKS, best_axes, look
+from sketchmeans.estimators.fitted import embedding_of
+from sketchmeans.plotting.axes import Display, axes_for
+from sketchmeans.plotting.palette import (
+    COLOURS,
+    DISTINCT,
+    MARKS,
+    best_axes,
+    colour_and_mark,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import PathCollection
-    from matplotlib.figure import Figure
 
 _LETTERS = dict(zip(MARKS, ("o", "s", "^", "D", "P", "X", "*", "v"), strict=True))
 LEGEND_ROWS = 16
 """Entries of the legend in a column."""
 
 
-class EmbeddingDisplay:
+class EmbeddingDisplay(Display):
     """Samples in two columns of the embedding, coloured by cluster.
 
     Up to 8 clusters have a colour each; beyond that every 8 take the next mark, too. An embedding
-    of one column is drawn as a strip a cluster, the points shaken a little from side to side.
+    of one column is drawn as a strip per cluster, the points shaken a little from side to side.
 
     Parameters
     ----------
@@ -47,7 +52,7 @@ class EmbeddingDisplay:
     ax_, figure_
         What was drawn on.
     scatters_ : list of PathCollection
-        One a cluster that has points.
+        One per cluster that has points.
     legend_ : Legend or None
 
     Examples
@@ -106,14 +111,13 @@ class EmbeddingDisplay:
         check_count("max_points", max_points)
         check_is_fitted(estimator)
         if X is None or not hasattr(estimator, "embedding_"):
-            source = shown(estimator, X, random_state=random_state)
+            source = embedding_of(estimator, X, random_state=random_state)
             Y, labels = source.embedding, source.labels
         else:
             Y = estimator.transform(X)
             labels = estimator.predict(X) if hasattr(estimator, "predict") else None
         if isinstance(axes, str):
             axes = best_axes(Y, labels, 2)
-        sizes = None
         if labels is None:
             sizes = np.array([len(Y)])
         else:
@@ -152,7 +156,7 @@ class EmbeddingDisplay:
         style.setdefault("rasterized", len(Y) > 5000)  # a vector file of them would be huge
         self.scatters_: list[PathCollection] = []
         for cluster in np.unique(groups):
-            colour, mark = look(int(cluster))
+            colour, mark = colour_and_mark(int(cluster))
             inside = groups == cluster
             self.scatters_.append(
                 ax.scatter(
@@ -163,7 +167,7 @@ class EmbeddingDisplay:
             )
         self._label(ax, first, second, len(Y), sizes)
         self.legend_ = None
-        if legend and self.labels is not None and len(self.scatters_) <= LOOKS:
+        if legend and self.labels is not None and len(self.scatters_) <= DISTINCT:
             self.legend_ = ax.legend(
                 loc="upper left",
                 bbox_to_anchor=(1.01, 1.0),
@@ -178,9 +182,7 @@ class EmbeddingDisplay:
             for handle in self.legend_.legend_handles:
                 if handle is not None:
                     handle.set_sizes([36.0])
-        self.ax_: Axes = ax
-        self.figure_: Figure = ax.figure
-        return self
+        return self._finish(ax)
 
     def _columns(self) -> tuple[int, int | None]:
         """Return the two columns to draw; the second is None where there is but one."""
@@ -220,7 +222,6 @@ class EmbeddingDisplay:
             title += f" in {k} cluster{'s' if k > 1 else ''}"
         if drawn < total:
             title += f"; {drawn:,} of them drawn"
-        if len(sizes) > LOOKS:
+        if len(sizes) > DISTINCT:
             title += "; colours and marks repeat"
         ax.set_title(title)
-        tidy(ax)

@@ -1,4 +1,4 @@
-"""Colours and marks of clusters, for plots and reports alike; and which axes to look at."""
+"""Colours and marks of clusters, for plots and reports alike; and which axes tell most."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ COLOURS = (
 readers who lack one kind of cone; tests/test_plotting.py reckons it."""
 MARKS = ("circle", "square", "triangle", "diamond", "plus", "cross", "star", "wedge")
 """Shapes: every eight clusters take the next one."""
-LOOKS = len(COLOURS) * len(MARKS)
+DISTINCT = len(COLOURS) * len(MARKS)
 """Clusters that can be told apart; after that colours and marks repeat."""
 
 
-def look(cluster: int) -> tuple[int, int]:
+def colour_and_mark(cluster: int) -> tuple[int, int]:
     """Return the indices of the colour and of the mark of a cluster.
 
-    >>> look(0), look(9)
+    >>> colour_and_mark(0), colour_and_mark(9)
     ((0, 0), (1, 1))
     """
     return cluster % len(COLOURS), cluster // len(COLOURS) % len(MARKS)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
 from sketchmeans._arrays import FloatArray
-from sketchmeans.estimators.fitted import shown
-from sketchmeans.plotting.axes import axes_for, tidy
+from sketchmeans.estimators.fitted import embedding_of
+from sketchmeans.plotting.axes import Display, axes_for
 from sketchmeans.plotting.palette import COLOURS
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-
-class SpectrumDisplay:
+class SpectrumDisplay(Display):
     """Eigenvalues of the approximation, falling, and the rank that was chosen.
 
     Parameters
@@ -74,7 +70,7 @@ class SpectrumDisplay:
             Seed of that sketch.
         ax : matplotlib Axes, optional
         """
-        source = shown(estimator, X, random_state=random_state)
+        source = embedding_of(estimator, X, random_state=random_state)
         certificate = getattr(estimator, "certificate_", None)
         trace = None if certificate is None else certificate.trace_kernel
         return cls(source.eigenvalues, source.beyond, trace=trace).plot(ax)
@@ -120,7 +116,4 @@ class SpectrumDisplay:
             title += f": {values.sum() / self.trace:.1%} of the trace"
         ax.set_title(title)
         ax.legend(frameon=False)
-        tidy(ax)
-        self.ax_: Axes = ax
-        self.figure_: Figure = ax.figure
-        return self
+        return self._finish(ax)

@@ -1,4 +1,8 @@
-"""Static drawings of a report, as inline SVG: they print, and need no script."""
+"""Static drawings of a report, as inline SVG: they print, and need no script.
+
+Matplotlib's SVG is no substitute: it is an extra that a report does without, its drawings are many
+times larger, and they do not take the page's colours, which turn in the dark.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import numpy as np
 
 from sketchmeans._arrays import FloatArray
 from sketchmeans.certificate.intervals import Interval
-from sketchmeans.plotting.palette import MARKS, look
+from sketchmeans.plotting.palette import MARKS, colour_and_mark
 from sketchmeans.report.html import Markup, join, scrolling, tag
 
 _STAR = "L".join(
@@ -38,7 +42,7 @@ MARK_PATHS = dict(
 
 def mark(cluster: int) -> Markup:
     """Return the mark of a cluster in its colour, for a line of text."""
-    colour, shape = look(cluster)
+    colour, shape = colour_and_mark(cluster)
     path = tag("path", d=MARK_PATHS[MARKS[shape]], class_=f"mark c{colour}")
     return tag("svg", path, class_="swatch", viewBox="-6 -6 12 12", aria_hidden="true")
 
@@ -62,7 +66,7 @@ def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
 
 
 def _ticks(low: float, high: float, count: int = 6) -> list[float]:
-    """Return round numbers between two others."""
+    """Return round numbers between two others; a report has no matplotlib to ask for them."""
     rough = (high - low) / count
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
@@ -70,7 +74,7 @@ def _ticks(low: float, high: float, count: int = 6) -> list[float]:
     return [k * step for k in range(first, last + 1)]
 
 
-def spectrum(eigenvalues: FloatArray, beyond: FloatArray) -> Markup:
+def spectrum_chart(eigenvalues: FloatArray, beyond: FloatArray) -> Markup:
     """Draw eigenvalues on a logarithmic scale; kept ones filled, those beyond the rank hollow."""
     rank = len(eigenvalues)
     values = np.concatenate([eigenvalues, beyond])
@@ -128,7 +132,7 @@ def spectrum(eigenvalues: FloatArray, beyond: FloatArray) -> Markup:
     return _drawing(parts, 720, 280, f"Spectrum: {len(values)} eigenvalues, falling; rank {rank}")
 
 
-def certificate(known: Sequence[Interval]) -> Markup:
+def certificate_chart(known: Sequence[Interval]) -> Markup:
     """Draw intervals on one line of objectives."""
     left, right, top = 30.0, 690.0, 12.0
     low = min(interval.low for interval in known)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,8 @@ from scipy import sparse
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, silhouette_samples
 
 from sketchmeans._arrays import FloatArray
-from sketchmeans.blocks import data_blocks, dense_rows, row_blocks
-from sketchmeans.estimators.fitted import Shown
+from sketchmeans.blocks import data_blocks, row_blocks
+from sketchmeans.estimators.fitted import FittedEmbedding
 from sketchmeans.plotting.palette import best_axes
 
 POINTS = 3000
@@ -58,14 +58,16 @@ class Samples:
         return row if self.ids is None else self.ids[row]
 
     def values(self, rows: FloatArray, columns: Sequence[int]) -> FloatArray:
-        """Return some columns of some rows, dense."""
+        """Return some columns of some rows, dense, as they were in the data."""
+        return self.as_they_were(self.as_fitted(rows, columns), columns)
+
+    def as_fitted(self, rows: FloatArray, columns: Sequence[int]) -> FloatArray:
+        """Return some columns of some rows, dense, as the model saw them."""
         if self.X is None or not len(columns):
             return np.zeros((len(rows), 0))
         if sparse.issparse(self.X):
-            found = self.X[rows][:, columns].toarray().astype(np.float64)
-        else:
-            found = np.asarray(self.X[np.ix_(rows, np.asarray(columns))], np.float64)
-        return self.as_they_were(found, columns)
+            return self.X[rows][:, columns].toarray().astype(np.float64)
+        return np.asarray(self.X[np.ix_(rows, np.asarray(columns))], np.float64)
 
     def as_they_were(self, values: FloatArray, columns: Sequence[int]) -> FloatArray:
         """Return values of some columns, or means of them, as they were in the data."""
@@ -113,9 +115,15 @@ def distances(Y: FloatArray, labels: FloatArray, centers: FloatArray) -> FloatAr
 
 def centroids(Y: FloatArray, labels: FloatArray, n_clusters: int) -> FloatArray:
     """Return the mean row of each cluster; zeros for one that is empty."""
-    sums = np.zeros((n_clusters, Y.shape[1]))
-    for rows in row_blocks(len(Y)):
-        np.add.at(sums, labels[rows], Y[rows].astype(np.float64))
+    return _means(((rows, Y[rows]) for rows in row_blocks(len(Y))), labels, n_clusters, Y.shape[1])
+
+
+def _means(
+    blocks: Iterable[tuple[slice, FloatArray]], labels: FloatArray, n_clusters: int, width: int
+) -> FloatArray:
+    sums = np.zeros((n_clusters, width))
+    for rows, block in blocks:
+        np.add.at(sums, labels[rows], block.astype(np.float64))
     return sums / np.maximum(np.bincount(labels, minlength=n_clusters), 1)[:, None]
 
 
@@ -172,16 +180,9 @@ def feature_means(
     samples: Samples, labels: FloatArray, n_clusters: int, features: Sequence[int]
 ) -> FloatArray:
     """Return the mean of each shown feature in each cluster, over all samples."""
-    sums = np.zeros((n_clusters, len(features)))
-    if len(features):
-        for rows in data_blocks(samples.X):
-            if sparse.issparse(samples.X):
-                block = samples.X[rows][:, features].toarray()
-            else:
-                block = dense_rows(samples.X, rows)[:, features]
-            np.add.at(sums, labels[rows], block.astype(np.float64))
-    means = sums / np.maximum(np.bincount(labels, minlength=n_clusters), 1)[:, None]
-    return samples.as_they_were(means, features)
+    cuts = data_blocks(samples.X) if len(features) else []
+    blocks = ((rows, samples.as_fitted(np.r_[rows], features)) for rows in cuts)
+    return samples.as_they_were(_means(blocks, labels, n_clusters, len(features)), features)
 
 
 def silhouette(Y: FloatArray, labels: FloatArray, random: np.random.Generator) -> Silhouette | None:
@@ -205,6 +206,7 @@ def agreement(truth: Any, labels: FloatArray, n_clusters: int) -> Agreement:
     else:
         values = np.array([_name(value) for value in truth], dtype=object)
     classes, codes = np.unique(values, return_inverse=True)
+    # scikit-learn's contingency_matrix has no column for an empty cluster.
     counts = np.zeros((len(classes), n_clusters), np.int64)
     np.add.at(counts, (codes, labels), 1)
     return Agreement(
@@ -234,7 +236,7 @@ def drawn_rows(
     return np.unique(np.concatenate([chosen, *typical.values()])), True
 
 
-def columns_to_draw(shown: Shown) -> tuple[list[int], list[int]]:
+def columns_to_draw(fitted: FittedEmbedding) -> tuple[list[int], list[int]]:
     """Return the columns of the embedding to choose from, and the two to begin with."""
-    best = best_axes(shown.embedding, shown.labels, COLUMNS)
+    best = best_axes(fitted.embedding, fitted.labels, COLUMNS)
     return sorted(best), best[:2]

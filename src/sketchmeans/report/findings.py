@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+import sketchmeans.report.content as content
 from sketchmeans._arrays import FloatArray
-from sketchmeans.estimators.fitted import Shown, shown
-from sketchmeans.report import content
+from sketchmeans.estimators.fitted import FittedEmbedding, embedding_of
 from sketchmeans.report.html import short
 
 
@@ -46,15 +46,15 @@ class Findings:
         return sorted(int(cluster) for cluster in largest)
 
     @cached_property
-    def shown(self) -> Shown:
-        """The embedding."""
-        return shown(self.model, self.fitted_to, random_state=self.seed)
+    def embedded(self) -> FittedEmbedding:
+        """The embedding and its spectrum."""
+        return embedding_of(self.model, self.fitted_to, random_state=self.seed)
 
     @cached_property
     def away(self) -> FloatArray:
         """The distance of each sample to its centroid, in the embedding."""
         centers = getattr(self.model, "cluster_centers_", None)
-        Y = self.shown.embedding
+        Y = self.embedded.embedding
         if centers is None:
             centers = content.centroids(Y, self.labels, self.model.n_clusters)
         return content.distances(Y, self.labels, centers)
@@ -82,7 +82,7 @@ class Findings:
     @cached_property
     def silhouette(self) -> content.Silhouette | None:
         """Silhouettes of a sample, or None."""
-        return content.silhouette(self.shown.embedding, self.labels, self.random(1))
+        return content.silhouette(self.embedded.embedding, self.labels, self.random(1))
 
     @cached_property
     def agreement(self) -> content.Agreement | None:

@@ -81,13 +81,19 @@ def table(
     head: Sequence[Any], rows: Sequence[Sequence[Any]], *, label: str, numbers: Sequence[int] = ()
 ) -> Markup:
     """Return a table that scrolls by itself where the page is narrow; ``numbers`` are right."""
-
-    def cell(name: str, index: int, child: Any, **more: Any) -> Markup:
-        return tag(name, child, class_="number" if index in numbers else None, **more)
-
-    top = tag("tr", *(cell("th", i, child, scope="col") for i, child in enumerate(head)))
-    body = [tag("tr", *(cell("td", i, child) for i, child in enumerate(row))) for row in rows]
+    top = tag("tr", *cells(head, numbers, "th", scope="col"))
+    body = [tag("tr", *cells(row, numbers)) for row in rows]
     return scrolling(tag("table", tag("thead", top), tag("tbody", *body)), label)
+
+
+def cells(
+    row: Sequence[Any], numbers: Sequence[int], name: str = "td", *, first: int = 0, **more: Any
+) -> list[Markup]:
+    """Return the cells of a row from column ``first`` on; ``numbers`` are right."""
+    return [
+        tag(name, child, class_="number" if column in numbers else None, **more)
+        for column, child in enumerate(row, start=first)
+    ]
 
 
 def scrolling(content: Markup, label: str) -> Markup:
@@ -96,12 +102,16 @@ def scrolling(content: Markup, label: str) -> Markup:
 
 
 def pairs(rows: Sequence[tuple[Any, Any]], *, label: str) -> Markup:
-    """Return a table of two columns, names and values."""
-    body = [tag("tr", tag("th", name, scope="row"), tag("td", value)) for name, value in rows]
+    """Return a table of two columns, names and values; a row whose value is None is left out."""
+    body = [
+        tag("tr", tag("th", name, scope="row"), tag("td", value))
+        for name, value in rows
+        if value is not None
+    ]
     return scrolling(tag("table", tag("tbody", *body), class_="pairs"), label)
 
 
-def data_block(name: str, data: Any) -> Markup:
+def script_data(name: str, data: Any) -> Markup:
     """Return data for a script: JSON in which no element can end or begin."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Markup(

@@ -12,7 +12,7 @@ from sketchmeans.engine import count_threads, fwht, tile_rows
 from sketchmeans.estimators import KernelEmbedding
 from sketchmeans.reproduce.experiments import RINGS, RINGS_WIDTH, SEGMENTATION, Figure3, sketch
 from sketchmeans.reproduce.theorem import POINTS, TheoremCheck, check_theorem
-from sketchmeans.reproduce.trials import Problem, Report, Row, run
+from sketchmeans.reproduce.trials import Problem, Report, Row, row_of, run, silent
 
 SAME_ERROR = 0.005
 """Two relative kernel errors closer than this count as the same."""
@@ -25,7 +25,7 @@ PAPER_EFFICIENCY = 11 / 16
 
 
 @dataclass(frozen=True)
-class Equal:
+class EqualError:
     """How many columns Nyström needs for the error that the sketch has."""
 
     data: str
@@ -42,7 +42,7 @@ class Equal:
         row = self.early if form == "early" else self.late
         assert row.kept_bytes is not None
         ratio = row.kept_bytes / self.sketch_bytes
-        more = "more than " if _error(row) > self.error + SAME_ERROR else ""
+        more = "more than " if row.mean_error > self.error + SAME_ERROR else ""
         return (
             f"{self.data}: {form} Nyström needs {more}{row.kept_bytes / 1000:.0f} kB "
             f"(m = {row.numbers}) for an error within {SAME_ERROR} of the sketch's, which keeps "
@@ -61,7 +61,7 @@ class Growth:
     peak_bytes: tuple[int, int]
     """Allocated by a fit beyond the data."""
     within_budget: bool
-    """Whether the entries stayed below n(n + 1)/2 and half a tile a row."""
+    """Whether the entries stayed below n(n + 1)/2 and half a tile per row."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class SpeedUp:
 class Measured:
     """What the claims need beyond the table and the figures."""
 
-    equal: tuple[Equal, Equal]
+    equal: tuple[EqualError, EqualError]
     growth: Growth
     speed_up: SpeedUp
     theorem: TheoremCheck
@@ -102,56 +102,39 @@ class Claim:
 
 
 def measure_claims(
-    table: list[Row],
-    figure: Figure3,
-    *,
-    trials: int,
-    seed: int,
-    report: Report | None = None,
+    table: list[Row], figure: Figure3, *, trials: int, seed: int, report: Report = silent
 ) -> Measured:
     """Measure what the claims need beyond the table and the figures."""
     steps = 5
-
-    def done(step: int) -> None:
-        if report is not None:
-            report(step, steps)
-
-    segmentation = _row(figure.lines, "one-pass, late")
-    equal = []
-    for step, (problem, row) in enumerate(
-        (
-            (RINGS, _row(table, "one-pass, late (r' = 12)")),
-            (SEGMENTATION, segmentation),
-        )
-    ):
-        assert row.kept_bytes is not None
-        early, late = (
-            _enough(problem, row, truncation, trials=trials, seed=seed)
-            for truncation in ("early", "late")
-        )
-        equal.append(Equal(problem.name, row.kept_bytes, early, late, _error(row)))
-        done(step + 1)
+    rings = equal_error(RINGS, row_of(table, "one-pass, late (r' = 12)"), trials, seed)
+    report(1, steps)
+    segmentation = equal_error(SEGMENTATION, row_of(figure.lines, "one-pass, late"), trials, seed)
+    report(2, steps)
     growth = measure_growth(20_000, RINGS_WIDTH, seed)
-    done(3)
+    report(3, steps)
     speed_up = measure_transform()
-    done(4)
+    report(4, steps)
     theorem = check_theorem(cases=20 * trials, seed=seed)
-    done(5)
-    return Measured((equal[0], equal[1]), growth, speed_up, theorem)
+    report(5, steps)
+    return Measured((rings, segmentation), growth, speed_up, theorem)
 
 
-def _enough(problem: Problem, row: Row, truncation: str, *, trials: int, seed: int) -> Row:
-    """Return Nyström with the least m of the sweep that has the error of ``row``, or with the last.
+def equal_error(problem: Problem, row: Row, trials: int, seed: int) -> EqualError:
+    """Run Nyström with more and more columns until it has the error of ``row``, in both forms.
 
     The sweep begins with as many columns as ``row`` keeps numbers.
     """
     assert row.numbers is not None
-    for m in (row.numbers, *(m for m in SWEEP if m > row.numbers)):
-        contender = sketch("Nyström", m, method="nystrom", truncation=truncation)
-        (found,) = run(problem, [contender], trials=trials, seed=seed)
-        if _error(found) <= _error(row) + SAME_ERROR:
-            break
-    return found
+    assert row.kept_bytes is not None
+    enough = {}
+    for truncation in ("early", "late"):
+        for m in (row.numbers, *(m for m in SWEEP if m > row.numbers)):
+            contender = sketch("Nyström", m, method="nystrom", truncation=truncation)
+            (found,) = run(problem, [contender], trials=trials, seed=seed)
+            enough[truncation] = found
+            if found.mean_error <= row.mean_error + SAME_ERROR:
+                break
+    return EqualError(problem.name, row.kept_bytes, **enough, error=row.mean_error)
 
 
 def measure_growth(n: int, width: int, seed: int) -> Growth:
@@ -203,16 +186,16 @@ def _almost_exact(table: list[Row], figure: Figure3) -> Claim:
         ("rings", table, "one-pass, late (r' = 12)", "one-pass, early (r' = 12), as printed"),
         ("segmentation", figure.lines, "one-pass, late", "one-pass, early, as printed"),
     ):
-        exact = _row(rows, "exact decomposition")
+        exact = row_of(rows, "exact decomposition")
         for form, name in (("late", late), ("early", early)):
-            row = _row(rows, name)
+            row = row_of(rows, name)
             near = (
                 row.accuracy.mean >= exact.accuracy.mean - NEAR_ACCURACY
-                and _error(row) <= _error(exact) + 2 * SAME_ERROR
+                and row.mean_error <= exact.mean_error + 2 * SAME_ERROR
             )
             parts.append(
                 (
-                    f"{data}, {form}: error {_error(row):.3f} against {_error(exact):.3f}, "
+                    f"{data}, {form}: error {row.mean_error:.3f} against {exact.mean_error:.3f}, "
                     f"accuracy {row.accuracy.mean:.3f} against {exact.accuracy.mean:.3f}",
                     near,
                 )
@@ -230,11 +213,12 @@ def _seven_beats_fifty(figure: Figure3) -> Claim:
     parts = []
     for form, rival in (("early", "Nyström, early"), ("late", "Nyström, late")):
         fifty = next(row for row in figure.curves[rival] if row.numbers == 50)
-        ours = _row(figure.lines, "one-pass, late")
+        ours = row_of(figure.lines, "one-pass, late")
         parts += [
             (
-                f"lower error than {form} Nyström: {_error(ours):.3f} against {_error(fifty):.3f}",
-                _error(ours) < _error(fifty),
+                f"lower error than {form} Nyström: {ours.mean_error:.3f} against "
+                f"{fifty.mean_error:.3f}",
+                ours.mean_error < fifty.mean_error,
             ),
             (
                 f"higher accuracy than {form} Nyström: {ours.accuracy.mean:.3f} against "
@@ -263,10 +247,10 @@ def _ten_times_less_memory(measured: Measured) -> Claim:
 
 
 def _better_than_full(figure: Figure3) -> Claim:
-    full = _row(figure.lines, "full kernel K-means").accuracy.mean
+    full = row_of(figure.lines, "full kernel K-means").accuracy.mean
     parts = []
     for name in ("exact decomposition", "one-pass, late", "one-pass, early, as printed"):
-        mean = _row(figure.lines, name).accuracy.mean
+        mean = row_of(figure.lines, name).accuracy.mean
         parts.append((f"{name}, rank 2: {mean:.3f} against {full:.3f}", mean > full))
     return Claim(
         "On image segmentation both rank-2 methods have a higher accuracy than full kernel "
@@ -333,12 +317,3 @@ def _theorem(check: TheoremCheck) -> Claim:
         f"({check.violations_of_ours} violations in the same cases), and the made kernel shows "
         "that no smaller factor holds for all.",
     )
-
-
-def _row(rows: list[Row], name: str) -> Row:
-    return next(row for row in rows if row.method == name)
-
-
-def _error(row: Row) -> float:
-    assert row.error is not None
-    return row.error.mean

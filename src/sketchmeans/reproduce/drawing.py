@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sketchmeans.atomic import Folder
-from sketchmeans.reproduce.experiments import Figure3, LocalPanel, RingsPicture
+from sketchmeans.reproduce.experiments import Figure3, LocalKernel, RingsPicture
 from sketchmeans.reproduce.trials import Row
 
 STYLES: dict[str, dict[str, Any]] = {
@@ -52,17 +52,6 @@ SETTINGS: dict[Any, Any] = {
 }
 
 
-def need_matplotlib() -> None:
-    """Raise a clear error where matplotlib is missing, before any long work."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise ImportError(
-            "figures need matplotlib, which is not installed. Install it: "
-            'pip install "sketchmeans[reproduce]".'
-        ) from None
-
-
 def save(figure: Any, folder: Folder, name: str) -> None:
     """Write a figure as PNG and as SVG."""
     for suffix in (".png", ".svg"):
@@ -82,53 +71,48 @@ def draw(folder: Folder, name: str, plot: Callable[[Any], Any], size: tuple[floa
         save(figure, folder, name)
 
 
-def draw_figure_1(folder: Folder, picture: RingsPicture) -> None:
+def draw_results(folder: Folder, name: str, found: Any) -> None:
+    """Draw what an experiment gave as the figure of this name, and write it."""
+    plot, size = FIGURES[name]
+    draw(folder, name, lambda figure: plot(figure, found), size)
+
+
+def plot_rings(figure: Any, picture: RingsPicture) -> None:
     """Draw the two classes and the centroids that plain K-means finds."""
-
-    def plot(figure: Any) -> None:
-        axes = figure.subplots()
-        _two_classes(axes, picture.X, picture.truth)
-        axes.plot(
-            *picture.centroids.T,
-            linestyle="",
-            marker="X",
-            markersize=13,
-            color="black",
-            markeredgecolor="white",
-            label="centroids of K-means",
-            gid="centroids",
-        )
-        axes.set(xlabel="first coordinate", ylabel="second coordinate", aspect="equal")
-        axes.set_title(
-            f"Figure 1: {len(picture.X):,} points, and K-means without a kernel\n"
-            f"(accuracy {picture.accuracy:.2f})"
-        )
-        legend = figure.legend(loc="outside lower center", ncols=3)
-        for handle in legend.legend_handles:
-            handle.set_markersize(7)
-
-    draw(folder, "figure-1", plot, (4.8, 5.3))
+    axes = figure.subplots()
+    _two_classes(axes, picture.X, picture.truth)
+    axes.plot(
+        *picture.centroids.T,
+        linestyle="",
+        marker="X",
+        markersize=13,
+        color="black",
+        markeredgecolor="white",
+        label="centroids of K-means",
+        gid="centroids",
+    )
+    axes.set(xlabel="first coordinate", ylabel="second coordinate", aspect="equal")
+    axes.set_title(
+        f"Figure 1: {len(picture.X):,} points, and K-means without a kernel\n"
+        f"(accuracy {picture.accuracy:.2f})"
+    )
+    legend = _legend_below(figure, axes, 3)
+    for handle in legend.legend_handles:
+        handle.set_markersize(7)
 
 
-def draw_figure_2(folder: Folder, picture: RingsPicture) -> None:
+def plot_embeddings(figure: Any, picture: RingsPicture) -> None:
     """Draw the embeddings: the paper's four panels, and two beyond it."""
-
-    def plot(figure: Any) -> None:
-        panels = figure.subplots(2, 3).ravel()
-        for letter, axes, mapped in zip("abcdef", panels, picture.mapped, strict=True):
-            # An eigenvector has no sign; the inner ring goes to the left.
-            Y = mapped.embedding * np.where(mapped.embedding.sum(axis=0) < 0, -1.0, 1.0)
-            _two_classes(axes, Y, picture.truth)
-            beyond = "" if letter in "abcd" else "beyond the paper\n"
-            axes.set_title(f"({letter}) {beyond}{mapped.name}\naccuracy {mapped.accuracy:.2f}")
-            axes.set(xlabel="first coordinate of y", ylabel="second coordinate of y")
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=2, markerscale=2.5)
-        figure.suptitle(
-            "Figure 2: the points of Figure 1 mapped by K ≈ YYᵀ, rank 2, ⟨x, y⟩²; one draw"
-        )
-
-    draw(folder, "figure-2", plot, (10.5, 7.4))
+    panels = figure.subplots(2, 3).ravel()
+    for letter, axes, mapped in zip("abcdef", panels, picture.mapped, strict=True):
+        # An eigenvector has no sign; the inner ring goes to the left.
+        Y = mapped.embedding * np.where(mapped.embedding.sum(axis=0) < 0, -1.0, 1.0)
+        _two_classes(axes, Y, picture.truth)
+        beyond = "" if letter in "abcd" else "beyond the paper\n"
+        axes.set_title(f"({letter}) {beyond}{mapped.name}\naccuracy {mapped.accuracy:.2f}")
+        axes.set(xlabel="first coordinate of y", ylabel="second coordinate of y")
+    _legend_below(figure, panels[0], 2, markerscale=2.5)
+    figure.suptitle("Figure 2: the points of Figure 1 mapped by K ≈ YYᵀ, rank 2, ⟨x, y⟩²; one draw")
 
 
 def _two_classes(axes: Any, X: Any, truth: Any) -> None:
@@ -150,52 +134,49 @@ def _two_classes(axes: Any, X: Any, truth: Any) -> None:
         )
 
 
-def draw_figure_3(folder: Folder, found: Figure3) -> None:
+def plot_figure_3(figure: Any, found: Figure3) -> None:
     """Draw error and accuracy against m: the paper's comparison above, what is beyond it below."""
-
-    def plot(figure: Any) -> None:
-        rows = figure.subfigures(2, 1)
-        for index, (subfigure, beyond) in enumerate(zip(rows, (False, True), strict=True)):
-            panels = subfigure.subplots(1, 2)
-            for letter, axes, quantity in zip(
-                "abcd"[2 * index :], panels, ("error", "accuracy"), strict=False
-            ):
-                _figure_3_panel(axes, found, quantity, beyond)
-                label = r"$\|K - \hat{K}\|_F \,/\, \|K\|_F$" if quantity == "error" else "accuracy"
-                what = (
-                    "kernel approximation error" if quantity == "error" else "clustering accuracy"
-                )
-                axes.set_title(f"({letter}) {what}")
-                axes.set(xlabel="m, sampled columns of K", ylabel=label)
-            handles, labels = panels[1].get_legend_handles_labels()
-            subfigure.legend(handles, labels, loc="outside lower center", ncols=4)
-            trials = found.lines[0].accuracy.trials
-            subfigure.suptitle(
-                "Beyond the paper: late truncation, RPCholesky, more passes"
-                if beyond
-                else "Figure 3: image segmentation, ⟨x, y⟩², r = 2, sketches with r' = 7; mean of "
-                f"{trials} trials, bands from the 10th to the 90th percentile"
-            )
-
-    draw(folder, "figure-3", plot, (10.5, 9.0))
+    trials = found.lines[0].accuracy.trials
+    titles = (
+        "Figure 3: image segmentation, ⟨x, y⟩², r = 2, sketches with r' = 7; mean of "
+        f"{trials} trials, bands from the 10th to the 90th percentile",
+        "Beyond the paper: late truncation, RPCholesky, more passes",
+    )
+    quantities = (
+        ("error", "kernel approximation error", r"$\|K - \hat{K}\|_F \,/\, \|K\|_F$"),
+        ("accuracy", "clustering accuracy", "accuracy"),
+    )
+    letters = iter("abcd")
+    for row, (subfigure, title) in enumerate(zip(figure.subfigures(2, 1), titles, strict=True)):
+        panels = subfigure.subplots(1, 2)
+        for axes, (quantity, what, label) in zip(panels, quantities, strict=True):
+            _error_or_accuracy(axes, found, quantity, beyond=row == 1)
+            axes.set_title(f"({next(letters)}) {what}")
+            axes.set(xlabel="m, sampled columns of K", ylabel=label)
+        _legend_below(subfigure, panels[1], 4)
+        subfigure.suptitle(title)
 
 
-def _figure_3_panel(axes: Any, found: Figure3, quantity: str, beyond: bool) -> None:
+def _error_or_accuracy(axes: Any, found: Figure3, quantity: str, *, beyond: bool) -> None:
     names = ("Nyström, late", "RPCholesky") if beyond else ("Nyström, early",)
-    ticks: list[int] = []
     for name in names:
-        ticks = [row.numbers or 0 for row in found.curves[name]]
         _curve(axes, found.curves[name], quantity, name)
     reference = ("exact decomposition", "one-pass, late")
     for row in found.lines:
-        if (not row.by_paper if beyond else row.by_paper) or row.method in reference:
+        if row.by_paper != beyond or row.method in reference:
             if quantity == "error" and (row.error is None or "refinement" in row.method):
                 continue  # a refinement moves labels, not the approximation
             summary = getattr(row, quantity)
-            axes.axhline(summary.mean, label=row.method, gid=row.method, **STYLES[row.method])
+            _level(axes, row, quantity)
             if row.method == "one-pass, late":
                 axes.axhspan(summary.low, summary.high, color="#005a9c", alpha=0.12, linewidth=0)
+    ticks = [row.numbers or 0 for row in found.curves[names[0]]]
     axes.set_xlim(min(ticks) - 2, max(ticks) + 2)
+
+
+def _level(axes: Any, row: Row, quantity: str) -> None:
+    style = STYLES[row.method]
+    axes.axhline(getattr(row, quantity).mean, label=row.method, gid=row.method, **style)
 
 
 def _curve(axes: Any, rows: list[Row], quantity: str, name: str) -> None:
@@ -203,39 +184,43 @@ def _curve(axes: Any, rows: list[Row], quantity: str, name: str) -> None:
     found = [getattr(row, quantity) for row in rows]
     kept = [row.numbers for row in rows]
     axes.plot(kept, [one.mean for one in found], label=name, gid=name, **style)
-    axes.fill_between(
-        kept,
-        [one.low for one in found],
-        [one.high for one in found],
-        color=style["color"],
-        alpha=0.14,
-        linewidth=0,
+    low, high = [one.low for one in found], [one.high for one in found]
+    axes.fill_between(kept, low, high, color=style["color"], alpha=0.14, linewidth=0)
+
+
+def plot_local_kernels(figure: Any, local: list[LocalKernel]) -> None:
+    """Draw NMI against the numbers kept per sample, a panel per data set and kernel width."""
+    panels = figure.subplots(2, 2).ravel()
+    for axes, kernel in zip(panels, local, strict=True):
+        for row in (kernel.exact, kernel.full):
+            _level(axes, row, "nmi")
+        for name, rows in kernel.curves.items():
+            _curve(axes, rows, "nmi", name)
+        axes.set_title(f"{kernel.data}, γ = {kernel.multiple} / median squared distance")
+        axes.set(xlabel="numbers kept a sample", ylabel="NMI with the true classes")
+        axes.set_xscale("log")
+        ticks = [row.numbers for row in kernel.curves["one pass"]]
+        axes.set_xticks(ticks, [str(tick) for tick in ticks])
+        axes.minorticks_off()
+        axes.set_ylim(bottom=0)
+    _legend_below(figure, panels[0], 5)
+    trials = local[0].full.nmi.trials
+    figure.suptitle(
+        "Local rbf kernels: how much of the clusters is left in so much memory\n"
+        f"(mean of {trials} trials, bands from the 10th to the 90th percentile)"
     )
 
 
-def draw_local_kernels(folder: Folder, panels: list[LocalPanel]) -> None:
-    """Draw NMI against the numbers kept a sample, a panel a data set and kernel width."""
+def _legend_below(figure: Any, axes: Any, columns: int, **more: Any) -> Any:
+    """List what one panel shows below the whole figure."""
+    handles, labels = axes.get_legend_handles_labels()
+    return figure.legend(handles, labels, loc="outside lower center", ncols=columns, **more)
 
-    def plot(figure: Any) -> None:
-        all_axes = figure.subplots(2, 2).ravel()
-        for axes, panel in zip(all_axes, panels, strict=True):
-            for row in (panel.exact, panel.full):
-                axes.axhline(row.nmi.mean, label=row.method, gid=row.method, **STYLES[row.method])
-            for name, rows in panel.curves.items():
-                _curve(axes, rows, "nmi", name)
-            axes.set_title(f"{panel.data}, γ = {panel.multiple} / median squared distance")
-            axes.set(xlabel="numbers kept a sample", ylabel="NMI with the true classes")
-            axes.set_xscale("log")
-            ticks = [row.numbers for row in panel.curves["one pass"]]
-            axes.set_xticks(ticks, [str(tick) for tick in ticks])
-            axes.minorticks_off()
-            axes.set_ylim(bottom=0)
-        handles, labels = all_axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=5)
-        trials = panels[0].full.nmi.trials
-        figure.suptitle(
-            "Local rbf kernels: how much of the clusters is left in so much memory\n"
-            f"(mean of {trials} trials, bands from the 10th to the 90th percentile)"
-        )
 
-    draw(folder, "local-kernels", plot, (10.5, 8.4))
+FIGURES: dict[str, tuple[Callable[[Any, Any], None], tuple[float, float]]] = {
+    "figure-1": (plot_rings, (4.8, 5.3)),
+    "figure-2": (plot_embeddings, (10.5, 7.4)),
+    "figure-3": (plot_figure_3, (10.5, 9.0)),
+    "local-kernels": (plot_local_kernels, (10.5, 8.4)),
+}
+"""Each figure by the name of its files: what draws it, and its size in inches."""

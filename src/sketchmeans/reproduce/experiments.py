@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -17,7 +17,7 @@ from sketchmeans.advice.comparing import accuracy
 from sketchmeans.datasets import load_segmentation, make_rings
 from sketchmeans.engine import Crew
 from sketchmeans.estimators import KernelKMeans
-from sketchmeans.reproduce.trials import Contender, Problem, Report, Row, run
+from sketchmeans.reproduce.trials import Contender, Problem, Report, Row, run, silent
 
 SQUARED_DOT: dict[str, Any] = {"kernel": "polynomial", "degree": 2, "coef0": 0.0, "gamma": 1.0}
 """κ(x, y) = ⟨x, y⟩², the kernel of all experiments of the paper."""
@@ -64,8 +64,10 @@ RINGS = Problem("two rings", rings, 2, SQUARED_DOT, max_iter=300)
 SEGMENTATION = Problem("image segmentation", unit_segmentation, 7, SQUARED_DOT, max_iter=20)
 
 
-def sketch(name: str, width: int, rank: int = 2, *, by_paper: bool = False, **options: Any) -> Any:
-    """Return a contender that keeps ``width`` numbers a sample and embeds in ``rank``."""
+def sketch(
+    name: str, width: int, rank: int = 2, *, by_paper: bool = False, **options: Any
+) -> Contender:
+    """Return a contender that keeps ``width`` numbers per sample and embeds in ``rank``."""
     return Contender(
         name, {"rank": rank, "oversampling": width - rank, **options}, "sketched", by_paper
     )
@@ -101,7 +103,7 @@ LINES = (
 )
 """Methods of Figure 3 that do not depend on m; all sketches have r' = 7."""
 CURVES: dict[str, dict[str, Any]] = {
-    "Nyström, early": {"method": "nystrom", "truncation": "early"},
+    "Nyström, early": {"method": "nystrom", "truncation": "early", "by_paper": True},
     "Nyström, late": {"method": "nystrom"},
     "RPCholesky": {"method": "rpcholesky"},
 }
@@ -136,17 +138,17 @@ def rings_picture(seed: int) -> RingsPicture:
     X, truth = rings(first)
     with Crew(1):
         plain = KMeans(2, n_init=10, random_state=first).fit(X)
-    panels = []
+    mapped = []
     for contender in (*TABLE_1[:4], TABLE_1[5], TABLE_1[9]):
         model = KernelKMeans(2, n_init=10, random_state=first, **SQUARED_DOT, **contender.options)
         model.fit(X)
-        panels.append(Mapped(contender.name, model.embedding_, accuracy(truth, model.labels_)))
+        mapped.append(Mapped(contender.name, model.embedding_, accuracy(truth, model.labels_)))
     return RingsPicture(
-        X, truth, plain.cluster_centers_, accuracy(truth, plain.labels_), tuple(panels)
+        X, truth, plain.cluster_centers_, accuracy(truth, plain.labels_), tuple(mapped)
     )
 
 
-def table_1(*, trials: int, seed: int, report: Report | None = None) -> list[Row]:
+def table_1(*, trials: int, seed: int, report: Report = silent) -> list[Row]:
     """Return the rows of Table 1 and those beyond the paper, over fresh draws of the data."""
     return run(RINGS, TABLE_1, trials=trials, seed=seed, report=report)
 
@@ -157,23 +159,29 @@ class Figure3:
 
     lines: list[Row]
     curves: dict[str, list[Row]]
-    """A row an m, by method."""
+    """A row per m, by method."""
 
 
 def figure_3(
-    *, trials: int, seed: int, landmarks: tuple[int, ...], report: Report | None = None
+    *, trials: int, seed: int, landmarks: tuple[int, ...], report: Report = silent
 ) -> Figure3:
     """Return error and accuracy against m."""
-    swept = [
-        sketch(name, m, by_paper=name == "Nyström, early", **options)
-        for name, options in CURVES.items()
-        for m in landmarks
-    ]
+    swept = _swept(CURVES, landmarks, 2)
     rows = run(SEGMENTATION, (*LINES, *swept), trials=trials, seed=seed, report=report)
-    lines, swept_rows = rows[: len(LINES)], rows[len(LINES) :]
-    return Figure3(
-        lines, {name: [row for row in swept_rows if row.method == name] for name in CURVES}
-    )
+    return Figure3(rows[: len(LINES)], _by_method(rows[len(LINES) :]))
+
+
+def _swept(
+    curves: dict[str, dict[str, Any]], widths: Iterable[int], rank: int
+) -> Iterator[Contender]:
+    """Yield every method at every width."""
+    for name, options in curves.items():
+        for width in widths:
+            yield sketch(name, width, rank, **options)
+
+
+def _by_method(rows: list[Row]) -> dict[str, list[Row]]:
+    return {row.method: [same for same in rows if same.method == row.method] for row in rows}
 
 
 LOCAL_CURVES: dict[str, dict[str, Any]] = {
@@ -189,8 +197,8 @@ LOCAL_CURVES: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class LocalPanel:
-    """NMI against numbers kept a sample, for one data set and one kernel width."""
+class LocalKernel:
+    """NMI against numbers kept per sample, for one data set and one kernel width."""
 
     data: str
     multiple: int
@@ -211,39 +219,23 @@ def _local_problems() -> Iterator[tuple[Problem, int]]:
             yield Problem(name, draw, n_clusters, kernel, max_iter=300), multiple
 
 
-N_LOCAL_PANELS = 4
-
-
 def local_kernels(
-    *, trials: int, seed: int, multiples: tuple[float, ...], report: Report | None = None
-) -> list[LocalPanel]:
-    """Return NMI against the numbers kept a sample, on kernels that see near neighbours only.
+    *, trials: int, seed: int, multiples: tuple[float, ...], report: Report = silent
+) -> list[LocalKernel]:
+    """Return NMI against the numbers kept per sample, on kernels that see near neighbours only.
 
     ``multiples`` are the numbers kept, in multiples of the number of clusters.
     """
-    panels = []
-    for index, (problem, multiple) in enumerate(_local_problems()):
+    found = []
+    problems = list(_local_problems())
+    for index, (problem, multiple) in enumerate(problems):
         rank = problem.n_clusters
         fixed = (Contender("exact decomposition", {"method": "exact", "rank": rank}), FULL)
-        swept = [
-            sketch(name, round(times * rank), rank, **options)
-            for name, options in LOCAL_CURVES.items()
-            for times in multiples
-        ]
+        swept = _swept(LOCAL_CURVES, [round(times * rank) for times in multiples], rank)
 
-        def tell(done: int, total: int, index: int = index) -> None:
-            if report is not None:
-                report(index * total + done, N_LOCAL_PANELS * total)
+        def tell(done: int, total: int, before: int = index) -> None:
+            report(before * total + done, len(problems) * total)
 
-        rows = run(problem, (*fixed, *swept), trials=trials, seed=seed, report=tell)
-        panels.append(
-            LocalPanel(
-                problem.name,
-                multiple,
-                rank,
-                rows[0],
-                rows[1],
-                {name: [row for row in rows[2:] if row.method == name] for name in LOCAL_CURVES},
-            )
-        )
-    return panels
+        exact, full, *rows = run(problem, (*fixed, *swept), trials=trials, seed=seed, report=tell)
+        found.append(LocalKernel(problem.name, multiple, rank, exact, full, _by_method(rows)))
+    return found

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Mapping
+from importlib import resources
 from typing import Any
 
 from sketchmeans.engine import count_threads
 from sketchmeans.reproduce.claims import Claim
-from sketchmeans.reproduce.experiments import Figure3, LocalPanel
-from sketchmeans.reproduce.trials import Row, Summary
+from sketchmeans.reproduce.experiments import Figure3, LocalKernel
+from sketchmeans.reproduce.trials import Row, Summary, row_of
 from sketchmeans.text import Table
 
 PAPER_TABLE_1: dict[str, tuple[float | None, float]] = {
@@ -48,8 +49,9 @@ def table_1_text(rows: list[Row]) -> Table:
     return Table(tuple(lines))
 
 
-def figure_3_text(found: Figure3, landmarks: Iterable[int]) -> Table:
+def figure_3_text(found: Figure3, landmarks: Collection[int]) -> Table:
     """Return Figure 3 in numbers: the lines, and the curves at some m."""
+    swept = [row for rows in found.curves.values() for row in rows if row.numbers in landmarks]
     lines = [
         {
             "method": row.method,
@@ -60,38 +62,26 @@ def figure_3_text(found: Figure3, landmarks: Iterable[int]) -> Table:
                 PAPER_FULL if row.method == "full kernel K-means" else None
             ),
         }
-        for row in [
-            *found.lines,
-            *(
-                row
-                for rows in found.curves.values()
-                for row in rows
-                if row.numbers in set(landmarks)
-            ),
-        ]
+        for row in (*found.lines, *swept)
     ]
     return Table(tuple(lines))
 
 
-def local_text(panel: LocalPanel) -> Table:
-    """Return one panel of the figure of local kernels in numbers: NMI a method and memory."""
-    widths = [row.numbers for row in panel.curves["one pass"]]
-    lines: list[dict[str, Any]] = []
-    for name, rows in panel.curves.items():
-        lines.append(
-            {"NMI": name}
-            | {
-                f"{width} numbers": f"{row.nmi.mean:.3f}"
-                for width, row in zip(widths, rows, strict=True)
-            }
-        )
-    for row in (panel.exact, panel.full):
-        lines.append(
-            {"NMI": row.method} | {f"{width} numbers": f"{row.nmi.mean:.3f}" for width in widths}
-        )
+def local_text(local: list[LocalKernel]) -> str:
+    """Return the figure of local kernels in numbers: NMI by method and memory, a table each."""
+    return "\n\n".join(str(_local_table(kernel)) for kernel in local)
+
+
+def _local_table(kernel: LocalKernel) -> Table:
+    widths = [f"{row.numbers} numbers" for row in kernel.curves["one pass"]]
+    rows = kernel.curves | {row.method: [row] * len(widths) for row in (kernel.exact, kernel.full)}
+    lines = []
+    for method, found in rows.items():
+        numbers = [f"{row.nmi.mean:.3f}" for row in found]
+        lines.append({"NMI": method, **dict(zip(widths, numbers, strict=True))})
     return Table(
         tuple(lines),
-        caption=f"{panel.data}, {panel.n_clusters} clusters, γ = {panel.multiple} / median",
+        caption=f"{kernel.data}, {kernel.n_clusters} clusters, γ = {kernel.multiple} / median",
     )
 
 
@@ -106,138 +96,64 @@ def claims_text(claims: list[Claim]) -> str:
 
 
 def page_text(
-    command: str,
-    versions: str,
-    minutes: float,
     table: list[Row],
     figure: Figure3,
-    panels: list[LocalPanel],
+    local: list[LocalKernel],
     claims: list[Claim],
+    facts: Mapping[str, Any],
 ) -> str:
-    """Return the page."""
-    cores = count_threads(None)
-    trials = table[0].accuracy.trials
-    named = {row.method: row for row in table}
-    early = named["one-pass, early (r' = 12), as printed"]
-    late = named["one-pass, late (r' = 12)"]
-    nystrom = named["Nyström, late, m = 12"]
-    plain = named["K-means, no kernel"]
-    assert early.error is not None
-    assert late.error is not None
-    assert nystrom.error is not None
+    """Return the page: the words of ``page.md`` with what was found and the facts of the run."""
     landmarks = [row.numbers or 0 for row in figure.curves["Nyström, early"]]
     middle = min(landmarks, key=lambda m: abs(m - 50))
-    shown = sorted({landmarks[0], middle, landmarks[-1]})
-    locals_ = "\n\n".join(str(local_text(panel)) for panel in panels)
-    return f"""# The paper's experiments, run again
-
-*A Randomized Approach to Efficient Kernel Clustering* (Pourkamali-Anaraki and Becker, 2016).
-Made by
-
-    {command}
-
-with {versions},
-in {minutes:.0f} minutes on {cores} cores. Means ± one standard deviation; the same seed gives the
-same figures, times excepted. K-means has ten starts.
-
-## Table 1: two classes in the plane
-
-n = 4000, ⟨x, y⟩², r = 2, l = 10; {trials} trials, each with new data. The first five rows are the
-paper's.
-
-{table_1_text(table)}
-
-Where it differs from the paper, and why:
-
-- **The paper's printed algorithm does not reach the paper's table.** Truncated early, as
-  Algorithm 1 says, it has error {early.error.mean:.3f} and accuracy {early.accuracy.mean:.3f}.
-  Truncated late, it has {late.error.mean:.3f} and {late.accuracy.mean:.3f}, as the exact
-  decomposition has. We take the late form to be what the authors ran, and it is our default.
-- **Accuracy varies with the data, not with the sketch.** The paper shows one draw. Of ours, four in
-  five have an accuracy between {late.accuracy.low:.3f} and {late.accuracy.high:.3f}; in a few,
-  K-means prefers two halves to two rings even on the exact embedding, which lowers the mean. Plain
-  K-means has {_spread(plain.accuracy)}, and the paper's 0.53 is one such draw.
-- **Nyström closes all of the gap when it is truncated late**, too: {nystrom.error.mean:.3f} and
-  {nystrom.accuracy.mean:.3f} with the same 12 numbers a sample. ⟨x, y⟩² in the plane has rank 3,
-  so both are exact here; the paper compares late with early.
-- **Our rows of early Nyström are better than the paper's**, and worse than the sketch all the same.
-  The paper only draws its data. Ours are two rings whose proportions were chosen to match the rows
-  of K-means (0.53) and of the exact decomposition (0.40, 0.99); see `make_rings`. An inner radius
-  of 0.3 brings the Nyström rows nearer, but then two clusterings are almost tied, and most draws
-  of the data prefer the wrong one even with the exact decomposition.
-
-![Figure 1](figure-1.png)
-
-![Figure 2](figure-2.png)
-
-Figure 2 shows one draw. The early forms vary from draw to draw, as the table says; the late ones
-and the exact decomposition agree in every one.
-
-## Figure 3: image segmentation
-
-n = 2310, 19 attributes, rows of norm one, ⟨x, y⟩², r = 2, l = 5, seven clusters, at most 20
-iterations of K-means a start; {figure.lines[0].accuracy.trials} trials. The paper gives this figure
-as a drawing; of its numbers the text has one, full kernel K-means at {PAPER_FULL}.
-
-![Figure 3](figure-3.png)
-
-{figure_3_text(figure, shown)}
-
-{_at_seven(figure)}
-
-## The paper's claims
-
-{claims_text(claims)}
-## Beyond the paper: local kernels
-
-The picture to remember. Kernels that see near neighbours only are the ones that non-linear
-clusters need, and their spectra fall slowly. NMI with the true classes against the numbers kept a
-sample, all methods truncated late to rank K, {panels[0].full.nmi.trials} trials. Two passes keep as
-much when they are done, and hold up to twice that while they run.
-
-![Local kernels](local-kernels.png)
-
-{locals_}
-
-{_remember(panels)}
-
-A landmark costs n kernel entries, a pass n²/2. Landmarks placed by K-means need points to be placed
-among, so a precomputed kernel cannot have them.
-"""
+    words = resources.files(__package__).joinpath("page.md").read_text(encoding="utf-8")
+    return words.format(
+        **facts,
+        cores=count_threads(None),
+        trials=table[0].accuracy.trials,
+        table=table_1_text(table),
+        early=row_of(table, "one-pass, early (r' = 12), as printed"),
+        late=row_of(table, "one-pass, late (r' = 12)"),
+        nystrom=row_of(table, "Nyström, late, m = 12"),
+        plain=_spread(row_of(table, "K-means, no kernel").accuracy),
+        figure=figure,
+        figure_table=figure_3_text(figure, {landmarks[0], middle, landmarks[-1]}),
+        paper_full=PAPER_FULL,
+        at_seven=_at_seven(figure),
+        claims=claims_text(claims),
+        local=local,
+        local_tables=local_text(local),
+        comparison=_comparison(local),
+    )
 
 
 def _at_seven(figure: Figure3) -> str:
     """Say what the same memory gives: r' = m = 7."""
-    ours = next(row for row in figure.lines if row.method == "one-pass, late")
-    parts = [f"the sketch {_both(ours)}"]
-    for name in ("Nyström, early", "Nyström, late", "RPCholesky"):
-        row = next(row for row in figure.curves[name] if row.numbers == ours.numbers)
-        parts.append(f"{name} {_both(row)}")
+    ours = row_of(figure.lines, "one-pass, late")
+    rows = {"the sketch": ours} | {
+        name: next(row for row in figure.curves[name] if row.numbers == ours.numbers)
+        for name in ("Nyström, early", "Nyström, late", "RPCholesky")
+    }
+    parts = [f"{name} {row.mean_error:.3f} / {row.accuracy.mean:.3f}" for name, row in rows.items()]
     return (
         f"With the same {ours.numbers} numbers a sample, error / accuracy: {'; '.join(parts)}. "
         "What the sketch wins here it wins over early truncation."
     )
 
 
-def _both(row: Row) -> str:
-    assert row.error is not None
-    return f"{row.error.mean:.3f} / {row.accuracy.mean:.3f}"
-
-
-def _remember(panels: list[LocalPanel]) -> str:
+def _comparison(local: list[LocalKernel]) -> str:
     """Say who wins, from the figures alone."""
-    rivals = [name for name in panels[0].curves if "pass" not in name]
+    rivals = [name for name in local[0].curves if "pass" not in name]
     lines = []
     for ours in ("one pass", "two passes"):
         wins = []
         for rival in rivals:
-            pairs = [
-                (mine.nmi.mean, theirs.nmi.mean)
-                for panel in panels
-                for mine, theirs in zip(panel.curves[ours], panel.curves[rival], strict=True)
+            gains = [
+                mine.nmi.mean - theirs.nmi.mean
+                for kernel in local
+                for mine, theirs in zip(kernel.curves[ours], kernel.curves[rival], strict=True)
             ]
-            won = sum(mine > theirs for mine, theirs in pairs)
-            gain = sum(mine - theirs for mine, theirs in pairs) / len(pairs)
-            wins.append(f"{rival} in {won} of {len(pairs)} places ({gain:+.2f} on average)")
+            won = sum(gain > 0 for gain in gains)
+            mean = sum(gains) / len(gains)
+            wins.append(f"{rival} in {won} of {len(gains)} places ({mean:+.2f} on average)")
         lines.append(f"- {ours.capitalize()} against {'; '.join(wins)}.")
     return "\n".join(["At equal numbers kept, better in NMI:", "", *lines])

@@ -15,10 +15,14 @@ from sketchmeans._arrays import FloatArray
 from sketchmeans.advice.comparing import accuracy, measure
 from sketchmeans.engine import Crew
 from sketchmeans.estimators import FullKernelKMeans, KernelKMeans
-from sketchmeans.estimators.base import kernel_of
+from sketchmeans.estimators.fitted import kernel_of
 
 Report = Callable[[int, int], None]
 """Called with the trials done and the trials in all."""
+
+
+def silent(done: int, total: int) -> None:
+    """Report nothing."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class Outcome:
     error: float | None = None
     """‖K − K̂‖_F / ‖K‖_F; None where nothing was approximated."""
     numbers: int | None = None
-    """Kept a sample; None for methods that need all of K."""
+    """Kept per sample; None for methods that need all of K."""
     kept_bytes: int | None = None
     """What that takes for all samples."""
 
@@ -96,6 +100,17 @@ class Row:
     nmi: Summary
     error: Summary | None
 
+    @property
+    def mean_error(self) -> float:
+        """Of a method that approximates K."""
+        assert self.error is not None
+        return self.error.mean
+
+
+def row_of(rows: Iterable[Row], method: str) -> Row:
+    """Return the row of a method."""
+    return next(row for row in rows if row.method == method)
+
 
 def run_trial(problem: Problem, contender: Contender, seed: int) -> Outcome:
     """Cluster the data of ``seed`` by the contender, and measure its exact error."""
@@ -130,7 +145,7 @@ def run(
     *,
     trials: int,
     seed: int,
-    report: Report | None = None,
+    report: Report = silent,
 ) -> list[Row]:
     """Run every contender ``trials`` times, on all cores, and summarise each.
 
@@ -146,8 +161,7 @@ def run(
         run_one(problem, contender, one) for contender, one in tasks
     ):
         outcomes.append(outcome)
-        if report is not None:
-            report(len(outcomes), len(tasks))
+        report(len(outcomes), len(tasks))
     return [
         _summarise(contender, outcomes[first : first + trials])
         for contender, first in zip(chosen, range(0, len(tasks), trials), strict=True)

@@ -1,0 +1,183 @@
+"""Sections of the report on the fit: what was asked, how good it is, what it cost."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+from scipy import sparse
+
+from sketchmeans._version import __version__
+from sketchmeans.certificate.intervals import intervals, verdict
+from sketchmeans.report.charts import bar, certificate_chart, spectrum_chart
+from sketchmeans.report.findings import Findings
+from sketchmeans.report.html import Markup, command_line, pairs, short, table, tag
+from sketchmeans.text import human
+
+
+def asked(found: Findings) -> Iterator[Markup]:
+    """What was asked: data, kernel, method."""
+    model, n, done = found.model, len(found.labels), found.samples.preparation
+    dropped = f"{done.n_dropped:,} of {n + done.n_dropped:,}, for a missing value"
+    rows = [
+        ("data", None if found.source is None else short(found.source, 200)),
+        ("samples", f"{n:,}"),
+        ("features", _features(found)),
+        ("rows dropped", dropped if done.n_dropped else None),
+        ("values filled in", f"{done.n_imputed:,}" if done.n_imputed else None),
+        ("clusters", str(model.n_clusters)),
+        ("kernel", _kernel(model)),
+    ]
+    if hasattr(model, "rank_"):
+        passes = f", {model.n_passes} passes" if model.n_passes > 1 else ""
+        rows += [
+            ("method", f"{model.method}{passes}"),
+            ("rank of the embedding", f"{model.rank_} (asked: {model.rank})"),
+            ("numbers kept a sample", str(model.width_)),
+            ("exact iterations after K-means", str(model.n_refine) if model.n_refine else None),
+        ]
+    else:
+        rows.append(("method", f"full kernel K-means, started by {model.init}"))
+    seed = model.random_state
+    rows.append(("seed", "none" if seed is None else short(seed)))
+    yield pairs(rows, label="What was asked")
+    options = [(name, short(_called(v), 200)) for name, v in sorted(model.get_params().items())]
+    summary = tag("summary", f"All options of {type(model).__name__}")
+    yield tag("details", summary, pairs(options, label="All options"))
+
+
+def _features(found: Findings) -> str | None:
+    if found.samples.X is None:
+        return None
+    X = found.fitted_to
+    kind = f"sparse, {X.nnz:,} numbers stored" if sparse.issparse(X) else str(X.dtype)
+    moved = found.samples.preparation.scale is not None
+    standard = ", standardized for clustering, shown as they were" if moved else ""
+    return f"{X.shape[1]:,} ({kind}){standard}"
+
+
+def _kernel(model: Any) -> str:
+    kernel = model.kernel if isinstance(model.kernel, str) else _called(model.kernel)
+    if model.gamma_ is not None:
+        kernel += f", γ = {model.gamma_:.5g}"
+        if isinstance(model.gamma, str):
+            kernel += f" ({model.gamma})"
+    return short(kernel, 200)
+
+
+def _called(value: Any) -> str:
+    """Return a value as one writes it; a function by its name, not by its address."""
+    return getattr(value, "__qualname__", None) or repr(value)
+
+
+def spectrum(found: Findings) -> Iterator[Markup]:
+    """Eigenvalues, and what the rank holds."""
+    values, beyond = found.embedded.eigenvalues, found.embedded.beyond
+    trace = found.model.certificate_.trace_kernel
+    words = f"The embedding has rank {len(values)}"
+    if trace > 0:
+        words += f" and holds {values.sum() / trace:.1%} of the trace of the kernel"
+        if len(beyond):
+            words += f"; the whole sketch holds {(values.sum() + beyond.sum()) / trace:.1%}"
+    words += "."
+    if len(beyond):
+        words += (
+            f" Hollow points go on from there: {len(beyond)} of what the sketch saw and the rank "
+            "dropped; they are less accurate."
+        )
+    yield tag("p", words)
+    yield spectrum_chart(values, beyond)
+
+
+def certificate(found: Findings) -> Iterator[Markup]:
+    """How far the labels can be from the best, in words, as a drawing and in numbers."""
+    known = found.model.certificate_
+    yield tag("p", tag("strong", verdict(known)))
+    drawn = intervals(known)
+    if drawn:
+        yield certificate_chart(drawn)
+    objective = _filled("{:.6g}, exactly", known.objective)
+    if objective is None and known.objective_upper is not None:
+        objective = f"between {drawn[0].low:.6g} and {drawn[0].high:.6g}"
+    above = "at most {:.6g} above the best"
+    rows = [
+        ("objective of these labels", objective),
+        ("best possible objective", _filled("at least {:.6g}", known.optimum_lower)),
+        ("if K-means solved the embedding to optimality", _filled(above, known.gap_bound)),
+    ]
+    if known.gap_bound_probabilistic is not None:
+        likely = f"{above}, which is at least {known.optimum_lower_probabilistic:.6g}"
+        name = f"the same, except with probability {known.failure_probability:g}"
+        rows.append((name, likely.format(known.gap_bound_probabilistic)))
+    rows += [
+        ("trace of the kernel", f"{known.trace_kernel:.6g}"),
+        ("trace that the embedding leaves out", f"{known.trace_error:.6g}"),
+    ]
+    yield pairs(rows, label="Certificate in numbers")
+    words = (
+        "The objective is the sum of squared distances to the centroids in feature space. No "
+        f"clustering into {known.n_clusters} clusters, by any method, is below the best possible."
+    )
+    if known.assumes_psd:
+        words += " This assumes that the kernel is positive semidefinite."
+    if hasattr(found.model, "objectives_"):
+        words += " Full kernel K-means has no embedding, which is why all of the trace is left out."
+    yield tag("p", words)
+
+
+def _filled(pattern: str, value: float | None) -> str | None:
+    return None if value is None else pattern.format(value)
+
+
+def cost(found: Findings) -> Iterator[Markup]:
+    """Time by stage, and memory."""
+    stats = found.model.stats_
+    seconds: dict[str, float] = stats["seconds"]
+    total = sum(seconds.values())
+    rows: list[list[Any]] = [
+        [name, f"{value:.3f} s", bar(value / total if total else 0.0)]
+        for name, value in seconds.items()
+    ]
+    rows.append([tag("strong", "in all"), tag("strong", f"{total:.3f} s"), ""])
+    yield table(["stage", "time", ""], rows, label="Time by stage", numbers=(1,))
+    planned, peak = stats.get("planned_bytes"), peak_memory()
+    facts = [
+        ("passes over the kernel", f"{stats['passes']:,}"),
+        ("kernel entries", f"{stats['kernel_entries']:,}"),
+        ("threads", str(stats["n_threads"])),
+        ("engine, precision", f"{stats['engine']}, {stats['precision']}"),
+        ("the sketch", human(stats["sketch_bytes"]) if "sketch_bytes" in stats else None),
+        ("memory of the fit, reckoned", human(planned) if planned else None),
+        ("memory of the process, at its highest", None if peak is None else human(peak)),
+        ("the kernel matrix would be", human(8.0 * len(found.labels) ** 2)),
+    ]
+    yield pairs(facts, label="Work and memory")
+
+
+def peak_memory() -> int | None:
+    """Return the most bytes that this process has held; None where the system does not tell."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024
+
+
+def repeat(found: Findings) -> Iterator[Markup]:
+    """The command, and the versions."""
+    words = "No seed was given: another run may differ." if found.model.random_state is None else (
+        "The same data, seed and versions give the same clusters, bit for bit, on any number of "
+        "threads."
+    )  # fmt: skip
+    versions = (
+        f"sketchmeans {__version__}, scikit-learn {sklearn.__version__}, NumPy "
+        f"{np.__version__}, SciPy {scipy.__version__}, Python {platform.python_version()}"
+    )
+    yield tag("pre", tag("code", command_line(found.command)), tabindex="0")
+    yield tag("p", f"{words} {versions}.")
