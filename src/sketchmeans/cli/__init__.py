@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import re
 import signal
 import sys
 import threading
@@ -20,6 +19,7 @@ import click
 
 from sketchmeans._version import __version__
 from sketchmeans.cli.options import ARGUMENTS, examples
+from sketchmeans.text import vocabulary
 
 COMMANDS = {
     "cluster": "cluster the rows of a data file",
@@ -34,17 +34,21 @@ COMMANDS = {
 FAILURES = (ValueError, TypeError, OSError, ImportError, MemoryError)
 """What the library raises of bad input: its text is written for people."""
 
-OPTIONS = {
+FLAGS = {
     "n_clusters": "--clusters",
     "n_passes": "--passes",
     "n_refine": "--refine",
     "n_jobs": "--jobs",
-    "memory_limit": "--memory-limit",
     "random_state": "--seed",
+    **{
+        name: "--" + name.replace("_", "-")
+        for name in (
+            *("columns", "id_column", "label_column", "drop_missing", "impute", "standardize"),
+            *("header", "format", "libsvm_base", "force", "memory_limit"),
+        )
+    },
 }
-"""What the command line calls parameters of the library."""
-# What stands in quotes, or is a part of a name, comes from the user.
-PARAMETER = re.compile(rf"(?<![\w'\"./-])({'|'.join(OPTIONS)})(?![\w'\"/-]|\.\w)")
+"""What the command line calls parameters of the library, in messages."""
 
 _ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 """Signals that ask a process to end; Windows has no SIGHUP."""
@@ -61,13 +65,13 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what the library says of bad input is the whole message."""
         try:
-            return super().invoke(ctx)
+            with vocabulary(FLAGS):
+                return super().invoke(ctx)
         except FAILURES as error:
             # NOTE: a broken pipe is left to click, which ends without a word.
             if isinstance(error, BrokenPipeError):
                 raise
-            said = PARAMETER.sub(lambda match: OPTIONS[match[0]], str(error))
-            raise click.ClickException(said or type(error).__name__) from error
+            raise click.ClickException(str(error) or type(error).__name__) from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names, in the order in which they are listed above."""

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from sketchmeans.blocks import BLOCK
 from sketchmeans.lowrank.needs import kmeans_bytes
-from sketchmeans.text import human
+from sketchmeans.text import called, human
 
 _UNITS = {"": 1, "B": 1}
 _UNITS |= {f"{prefix}B": 1000**power for power, prefix in enumerate("KMGT", start=1)}
@@ -38,17 +38,18 @@ def parse_bytes(limit: Any) -> int | None:
             amount = float(match[1]) * units[match[2].lower()]
         else:
             raise ValueError(
-                f"memory_limit={limit!r} is not understood: give a number of bytes, or a text "
-                'such as "500MB", "2GB" or "2GiB".'
+                f"{called('memory_limit')}={limit!r} is not understood: give a number of bytes, "
+                'or a text such as "500MB", "2GB" or "2GiB".'
             )
     elif isinstance(limit, Real) and not isinstance(limit, bool):
         amount = float(limit)
     else:
         raise ValueError(
-            f'memory_limit={limit!r} must be a number of bytes, a text such as "2GB", or None.'
+            f"{called('memory_limit')}={limit!r} must be a number of bytes, a text such as "
+            '"2GB", or None.'
         )
     if not 0 < amount < float("inf"):
-        raise ValueError(f"memory_limit={limit!r} must be positive.")
+        raise ValueError(f"{called('memory_limit')}={limit!r} must be positive.")
     return int(amount)
 
 
@@ -143,10 +144,10 @@ def plan(
         return chosen
     assert limit is not None
     raise MemoryError(
-        f"memory_limit={human(limit)} cannot be kept: {n:,} samples with width={width} need "
-        f"{human(peak(1, False, 1))} at the least (sketch {human(n * (width + 1) * 8)}, "
-        f"embedding {human(embedding)}, one tile at a time). Raise memory_limit, or lower rank "
-        "or oversampling."
+        f"{called('memory_limit')}={human(limit)} cannot be kept: {n:,} samples with width={width} "
+        f"need {human(peak(1, False, 1))} at the least (sketch {human(n * (width + 1) * 8)}, "
+        f"embedding {human(embedding)}, one tile at a time). Raise {called('memory_limit')}, "
+        "or lower rank or oversampling."
     )
 
 

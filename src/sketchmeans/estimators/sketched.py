@@ -26,6 +26,7 @@ from sketchmeans.lowrank import METHODS, ColumnStream, LowRank, Request, approxi
 from sketchmeans.lowrank.cholesky import capacity_for
 from sketchmeans.lowrank.core import noise_level
 from sketchmeans.operators import GivenRows, KernelOperator, NewPoints
+from sketchmeans.text import called
 
 EXTRA_RANK = 10
 """rank="auto" is the number of clusters and this: see docs/defaults.md for the experiment."""
@@ -186,9 +187,10 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
                 break  # all of K that is not rounding is here
             if method.stops_at_tolerance and ask.width < min(n, WIDEST):
                 raise MemoryError(
-                    f"memory_limit={self.memory_limit!r} cannot be kept: rank={self.rank} needs "
-                    f"more than the {ask.width} columns that it leaves room for; they hold "
-                    f"{low_rank.share_held:.1%} of the trace. Raise memory_limit, or lower rank."
+                    f"{called('memory_limit')}={self.memory_limit!r} cannot be kept: "
+                    f"rank={self.rank} needs more than the {ask.width} columns that it leaves room "
+                    f"for; they hold {low_rank.share_held:.1%} of the trace. Raise "
+                    f"{called('memory_limit')}, or lower rank."
                 )
             if ask.width >= min(n, WIDEST):
                 raise ValueError(
