@@ -17,6 +17,8 @@ _FLAGS: ContextVar[Mapping[str, str] | None] = ContextVar("flags", default=None)
 class Table:
     """Rows with the same columns; prints as Markdown, turns into a frame on request."""
 
+    # NOTE: pandas prints such tables too, but is not required.
+
     rows: tuple[dict[str, Any], ...]
     caption: str = ""
 

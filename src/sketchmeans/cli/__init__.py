@@ -1,7 +1,9 @@
 """The command line: thin. A command parses, calls the library, and prints.
 
 A command is a module of this package with a ``click`` command called ``command``; it is imported
-when it is asked for, so that ``sketchmeans --help`` answers at once.
+when it is asked for, so that ``sketchmeans --help`` answers at once. This room may import all
+others, and no other room imports it. While a command runs, messages of the library name parameters
+by the flags below.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import sys
 import threading
 import warnings
 from types import FrameType
-from typing import Any, TextIO
+from typing import Any
 
 import click
 
@@ -40,13 +42,17 @@ FLAGS = {
     "n_refine": "--refine",
     "n_jobs": "--jobs",
     "random_state": "--seed",
-    **{
-        name: "--" + name.replace("_", "-")
-        for name in (
-            *("columns", "id_column", "label_column", "drop_missing", "impute", "standardize"),
-            *("header", "format", "libsvm_base", "force", "memory_limit"),
-        )
-    },
+    "memory_limit": "--memory-limit",
+    "columns": "--columns",
+    "id_column": "--id-column",
+    "label_column": "--label-column",
+    "drop_missing": "--drop-missing",
+    "impute": "--impute",
+    "standardize": "--standardize",
+    "header": "--header",
+    "format": "--format",
+    "libsvm_base": "--libsvm-base",
+    "force": "--force",
 }
 """What the command line calls parameters of the library, in messages."""
 
@@ -147,14 +153,7 @@ def _end(number: int, frame: FrameType | None) -> None:
     sys.exit(128 + number)
 
 
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
+def _show_warning(message: Warning | str, *rest: Any, **others: Any) -> None:
     """Show a warning as one line on standard error."""
-    del category, filename, lineno, file, line
+    del rest, others
     click.echo(f"Warning: {message}", err=True)
