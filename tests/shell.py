@@ -4,9 +4,11 @@ import os
 import pty
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 from click.testing import CliRunner
 
 from sketchmeans.cli import cli
@@ -50,6 +52,39 @@ def on_a_terminal(command, **options):
     out = process.stdout.read().decode()
     assert process.wait() == 0, shown
     return out, shown.decode()
+
+
+def start(program, folder):
+    """Start Python on a program in a folder; what it prints can be read while it runs."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([sys.executable, *program], cwd=folder, **pipes)
+
+
+def end(process, *signals):
+    """Send signals, one soon after the other; return the exit code and standard error.
+
+    Whatever the signal, there are no results and no traceback.
+    """
+    for number in signals:
+        process.send_signal(number)
+        time.sleep(0.01)
+    out, err = process.communicate(timeout=60)
+    assert out == ""
+    assert "Traceback" not in err
+    return process.returncode, err
+
+
+def end_during_fit(folder, options, *signals):
+    """Cluster a large data.npy in the folder, and end that soon after the fit began."""
+    np.save(folder / "data.npy", np.random.default_rng(0).normal(size=(150_000, 20)))
+    program = ["-m", "sketchmeans", "cluster", "data.npy", "-k", "5", "-v", *options]
+    process = start(program, folder)
+    assert process.stderr.readline().startswith("prepare: done")
+    time.sleep(0.5)
+    begin = time.monotonic()
+    ended = end(process, *signals)
+    assert time.monotonic() - begin < 20
+    return ended
 
 
 def sketchmeans(*arguments, code=0):

@@ -11,7 +11,7 @@ import pytest
 
 import shell
 from shell import sketchmeans as run
-from sketchmeans.cli import COMMANDS, cli
+from sketchmeans.cli import COMMANDS, FLAGS, cli
 from sketchmeans.cli import options as shared
 
 WRITTEN = list(COMMANDS)
@@ -41,13 +41,17 @@ def test_help_answers_without_importing_numpy():
 
 
 def test_choices_of_options_are_those_of_the_library():
-    from sketchmeans.io import FORMATS
     from sketchmeans.kernels import ALIASES, KERNELS
     from sketchmeans.lowrank import METHODS
 
     assert set(shared.KERNELS) == {*KERNELS, *ALIASES, "precomputed"}
     assert set(shared.METHODS) == set(METHODS)
-    assert shared.FORMATS == FORMATS
+
+
+def test_messages_name_flags_that_there_are():
+    commands = [cli.get_command(None, name) for name in COMMANDS]
+    options = [option for command in commands for option in command.params]
+    assert set(FLAGS.values()) <= {name for option in options for name in option.opts}
 
 
 @pytest.mark.parametrize("kind", ["bash", "zsh", "fish"])

@@ -6,17 +6,17 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import numpy as np
 import pytest
 
+import shell
 from shell import sketchmeans as run
 from sketchmeans import KernelKMeans, load, save
 from sketchmeans import atomic as files
-from sketchmeans.demo import write_examples
+from sketchmeans.cli.demo import write_examples
 from sketchmeans.io import read_table, write_labels
 from sketchmeans.report import write_report
 from sketchmeans.reproduce import drawing
@@ -190,57 +190,21 @@ def test_a_signal_at_any_moment_leaves_whole_files_only(moment, sent, tmp_path):
     arguments = [moment, "cluster", "data.npy", "-k", "2", "--save", "model.skm"]
     if moment == "between files":
         arguments += ["-o", "labels.csv"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", STOP, *arguments],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = shell.start(["-c", STOP, *arguments], tmp_path)
     assert process.stdout.readline() == "now\n"
     if moment != "reading":
         waiting = [name for name in os.listdir(tmp_path) if name.startswith(".unfinished-")]
         assert len(waiting) == (moment != "between files")
-    process.send_signal(sent)
-    out, err = process.communicate(timeout=30)
-    assert process.returncode == (1 if sent == signal.SIGINT else 128 + sent)
-    assert out == ""
-    assert "Traceback" not in err
+    code, _ = shell.end(process, sent)
+    assert code == (1 if sent == signal.SIGINT else 128 + sent)
     whole = {"data.npy", "labels.csv"} if moment == "between files" else {"data.npy"}
     assert set(os.listdir(tmp_path)) == whole
 
 
 def test_sigterm_during_the_fit_ends_it_and_a_second_one_does_not_disturb(tmp_path):
-    np.save(tmp_path / "data.npy", np.random.default_rng(0).normal(size=(150_000, 20)))
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "sketchmeans",
-            "cluster",
-            "data.npy",
-            "-k",
-            "5",
-            "-v",
-            "-o",
-            "l.csv",
-        ],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr.readline().startswith("prepare: done")
-    time.sleep(0.5)
-    process.send_signal(signal.SIGTERM)
-    time.sleep(0.01)
-    process.send_signal(signal.SIGTERM)
-    start = time.monotonic()
-    out, err = process.communicate(timeout=60)
-    assert time.monotonic() - start < 20
-    assert process.returncode == 143
-    assert out == ""
-    assert "Traceback" not in err
+    options = ["-o", "l.csv"]
+    code, _ = shell.end_during_fit(tmp_path, options, signal.SIGTERM, signal.SIGTERM)
+    assert code == 143
     assert os.listdir(tmp_path) == ["data.npy"]
 
 

@@ -11,7 +11,7 @@ import pytest
 from pyarrow import feather, parquet
 from scipy import sparse
 
-from sketchmeans.io import TableData, read_table, write_labels
+from sketchmeans.io import FORMATS, TableData, read_table, write_labels
 from tables import CLASSES, IDS, KINDS, NAMES, RANDOM, X, frame, full_frame, write_numbers
 
 
@@ -24,6 +24,10 @@ def test_every_format_gives_the_same_numbers(kind, tmp_path):
     assert table.X.flags.c_contiguous
     np.testing.assert_array_equal(table.rows, np.arange(1, 61))
     assert table.n_dropped == table.n_imputed == 0
+
+
+def test_every_format_is_among_those_that_are_tested():
+    assert {kind.split(".")[0] for kind in KINDS} == set(FORMATS)
 
 
 @pytest.mark.parametrize("kind", ["parquet", "feather", "npy", "npz"])
@@ -69,14 +73,14 @@ def test_columns_go_by_name_number_or_range(columns, names, tmp_path):
 
 def test_the_index_that_pandas_writes_is_not_taken_for_a_feature(tmp_path):
     frame().to_csv(tmp_path / "data.csv")
-    with pytest.raises(ValueError, match=r"column 1 has no name.*--id-column 'column 1'"):
+    with pytest.raises(ValueError, match=r"column 1 has no name.*id_column='column 1'"):
         read_table(tmp_path / "data.csv")
     table = read_table(tmp_path / "data.csv", id_column="column 1")
     assert list(table.ids[:3]) == ["0", "1", "2"]
     np.testing.assert_array_equal(table.X, X)
     shuffled = frame().set_index(np.arange(1, 61) ** 2)
     shuffled.to_parquet(tmp_path / "data.parquet")
-    message = r"column 5 has no name.*--id-column __index_level_0__, or choose .*--columns a,b,c,d"
+    message = r"column 5 has no name.*id_column='__index_level_0__', or .*columns='a,b,c,d'"
     with pytest.raises(ValueError, match=message):
         read_table(tmp_path / "data.parquet")
     table = read_table(tmp_path / "data.parquet", id_column="__index_level_0__")
@@ -97,7 +101,7 @@ def test_missing_values_are_refused_dropped_or_filled_in(tmp_path):
         with pytest.raises(
             ValueError,
             match=r"column 'b' has no value in row 4; 3 values are missing, in 2 rows and 2 columns"
-            r".*--drop-missing.*--impute mean",
+            r".*drop_missing=True.*impute='mean'",
         ):
             read_table(path, **options)
         table = read_table(path, drop_missing=True, **options)
@@ -120,7 +124,8 @@ def test_columns_are_standardized_and_others_in_the_same_way(tmp_path):
     np.testing.assert_allclose(table.X[:, :4].mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(table.X[:, :4].std(axis=0), 1, rtol=1e-12)
     np.testing.assert_array_equal(table.X[:, 4], 0)
-    again = read_table(tmp_path / "data.csv").standardized(table.center, table.scale)
+    again = read_table(tmp_path / "data.csv")
+    again.standardize(table.center, table.scale)
     np.testing.assert_array_equal(again.X, table.X)
 
 
@@ -137,7 +142,8 @@ def test_sparse_files_stay_sparse(tmp_path):
         assert sparse.issparse(table.X)
         np.testing.assert_array_equal(table.X.toarray(), S.toarray())
     # Models of rows that were divided alone need no dense rows.
-    table = read_table(tmp_path / "data.npz").standardized(np.zeros(40), np.full(40, 2.0))
+    table = read_table(tmp_path / "data.npz")
+    table.standardize(np.zeros(40), np.full(40, 2.0))
     assert sparse.issparse(table.X)
     np.testing.assert_array_equal(table.X.toarray(), S.toarray() / 2)
 
@@ -194,7 +200,7 @@ def test_libsvm_counts_from_where_it_is_told(tmp_path):
         warnings.simplefilter("error")
         read_table(path, n_features=3, libsvm_base=1)
     path.write_text("1 0:5\n")
-    with pytest.raises(ValueError, match="has the index 0, but --libsvm-base 1 was said"):
+    with pytest.raises(ValueError, match="has the index 0, but libsvm_base=1 was said"):
         read_table(path, libsvm_base=1)
 
 

@@ -8,8 +8,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from shell import sketchmeans
 from sketchmeans.io import read_table
 from sketchmeans.io.delimited import DelimitedSource
+from sketchmeans.text import called
 from tables import NAMES, X, frame, full_frame, write_numbers
 
 TEXT = {
@@ -80,12 +82,14 @@ def test_a_header_is_recognised_or_told(text, header, rows, names, tmp_path):
 def test_a_first_row_of_names_and_numbers_is_warned_of(tmp_path):
     path = tmp_path / "data.csv"
     path.write_text("P0,6.25,b\nP1,5.5,c\n")
-    with pytest.warns(UserWarning, match=r"holds 'P0' and '6.25': it was taken as data. Say --hea"):
+    with pytest.warns(
+        UserWarning, match=r"holds 'P0' and '6.25': it was taken as data. Say header=T"
+    ):
         table = read_table(path, columns="2", id_column="1")
     assert (table.ids.tolist(), table.X.tolist()) == (["P0", "P1"], [[6.25], [5.5]])
     path.write_text("city,2019,2020\nBonn,5.5,6\n")
     with pytest.warns(
-        UserWarning, match=r"holds 'city' and '2019': it was taken as names. Say --n"
+        UserWarning, match=r"holds 'city' and '2019': it was taken as names. Say header=F"
     ):
         table = read_table(path, id_column="city")
     assert (table.ids.tolist(), table.names) == (["Bonn"], ("2019", "2020"))
@@ -101,7 +105,7 @@ def test_a_column_that_counts_the_rows_is_warned_of(tmp_path):
     data = frame()
     data.insert(0, "row number", range(1, 61))
     data.to_csv(tmp_path / "data.csv", index=False)
-    with pytest.warns(UserWarning, match="'row number' counts the rows.*--id-column 'row number'"):
+    with pytest.warns(UserWarning, match="'row number' counts the rows.*id_column='row number'"):
         read_table(tmp_path / "data.csv")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -117,7 +121,7 @@ def test_odd_names_in_messages_are_escaped_cut_and_given_by_number(tmp_path):
             read_table(tmp_path / "data.parquet", **options)
         assert str(caught.value).isprintable()
         assert len(str(caught.value)) < 600
-    with pytest.raises(ValueError, match=r"--columns 2-5\."):
+    with pytest.raises(ValueError, match=r"columns='2-5'\."):
         read_table(tmp_path / "data.parquet")
 
 
@@ -126,8 +130,8 @@ BAD_TABLES = {
         "id,a,city\nr1,1,Bonn\nr2,2,Oslo\n",
         {},
         r"column 'id' holds 'r1' in row 1, which is no number \(1 more row with text\). The same "
-        r"goes for 'city'. If it names the rows, say --id-column id; if it holds true classes, "
-        r"--label-column id; to leave it out, choose columns: --columns a\.",
+        r"goes for 'city'. If it names the rows, say id_column='id'; if it holds true classes, "
+        r"label_column='id'; to leave it out, choose columns: columns='a'\.",
     ),
     "decimal comma": (
         "a;b\n1,5;2\n",
@@ -136,7 +140,7 @@ BAD_TABLES = {
     ),
     "underscore": ("a,b\n1,2\n1_0,3\n", {}, r"column 'a' holds '1_0' in row 2"),
     "ragged": ("a,b\n1,2\n3\n", {}, r"row 2 has 1 field where 2 are expected.*line 3"),
-    "libsvm": ("1 1:2\n1 1:3\n", {}, r"It looks like LIBSVM: say --format libsvm"),
+    "libsvm": ("1 1:2\n1 1:3\n", {}, r"It looks like LIBSVM: say format='libsvm'"),
     "infinite": ("a,b\n1,2\n3,inf\n", {}, r"column 'b' holds an infinite value in row 2"),
     "no rows": ("a,b\n", {}, r"holds no rows"),
     "blank": ("\n\n", {}, r"holds no rows"),
@@ -148,7 +152,7 @@ BAD_TABLES = {
         {"columns": "bees"},
         r"no column 'bees'. Did you mean 'bee'",
     ),
-    "beyond": ("a,b\n1,2\n", {"columns": "0-1"}, r"--columns 0-1 goes beyond .*counted from 1"),
+    "beyond": ("a,b\n1,2\n", {"columns": "0-1"}, r"columns='0-1' goes beyond .*counted from 1"),
     "twice": ("a,b\n1,2\n", {"columns": "a,1"}, r"column 'a' is asked for twice"),
     "id as feature": ("a,b\n1,2\n", {"columns": "a", "id_column": "a"}, r"'a' is asked for twice"),
     "id as label": (
@@ -156,7 +160,7 @@ BAD_TABLES = {
         {"id_column": "a", "label_column": "a"},
         r"'a' is asked for twice",
     ),
-    "base": ("a,b\n1,2\n", {"libsvm_base": 0}, r"--libsvm-base is for LIBSVM, not for csv"),
+    "base": ("a,b\n1,2\n", {"libsvm_base": 0}, r"libsvm_base is for LIBSVM, not for csv"),
     "nothing left": ("a\n1\n", {"id_column": "a"}, r"no column left to cluster by"),
     "both": ("a\n1\n", {"drop_missing": True, "impute": "mean"}, r"exclude each other"),
     "a number is no name": (
@@ -173,6 +177,38 @@ def test_what_is_wrong_with_a_table_is_said(text, options, message, tmp_path):
     (tmp_path / "data.csv").write_text(text)
     with pytest.raises(ValueError, match=message):
         read_table(tmp_path / "data.csv", **options)
+
+
+FLAGGED = {
+    "text": (
+        "row id,a,city\nr1,1,Bonn\nr2,2,Oslo\n",
+        [],
+        "If it names the rows, say --id-column 'row id'; if it holds true classes, --label-column "
+        "'row id'; to leave it out, choose columns: --columns a.",
+    ),
+    "libsvm": ("1 1:2\n1 1:3\n", [], "It looks like LIBSVM: say --format libsvm."),
+    "missing": (
+        "a,b\n1,\n2,3\n",
+        [],
+        "out with --drop-missing, or fill them in with --impute mean (",
+    ),
+    "all missing": ("a,b\n1,\n2,\n", ["--drop-missing"], "so --drop-missing leaves nothing."),
+    "both": ("a\n1\n", ["--drop-missing", "--impute", 1], "--drop-missing and --impute exclude"),
+    "beyond": ("a,b\n1,2\n", ["--columns", "0-1"], "--columns 0-1 goes beyond the 2 columns"),
+    "base": ("a,b\n1,2\n", ["--libsvm-base", 0], "--libsvm-base is for LIBSVM, not for csv."),
+    "header": ("PAR1", ["--format", "npy", "--header"], "--header and --no-header are for CSV"),
+    "clusters": ("a,b\n1,2\n", ["-k", 3], "--clusters=3 exceeds n_samples=1: "),
+    "jobs": ("a,b\n1,2\n", ["--jobs", 0], "--jobs=0 is no number of threads"),
+}
+
+
+@pytest.mark.parametrize(("text", "options", "message"), FLAGGED.values(), ids=FLAGGED)
+def test_the_command_line_names_its_flags_and_only_while_it_runs(text, options, message, tmp_path):
+    (tmp_path / "data.csv").write_text(text)
+    assert (
+        message in sketchmeans("cluster", tmp_path / "data.csv", "-k", 1, *options, code=1).stderr
+    )
+    assert called("n_clusters") == "n_clusters"
 
 
 def test_text_in_typed_columns_is_named(tmp_path):
@@ -204,6 +240,6 @@ def test_paths_that_are_no_data_files_are_refused(tmp_path):
     with pytest.raises(ValueError, match="/dev/zero is a device"):
         read_table("/dev/zero", format="csv")
     (tmp_path / "data.dat").write_text("1,2\n")
-    with pytest.raises(ValueError, match=r"cannot be told from its name. Say --format with one of"):
+    with pytest.raises(ValueError, match=r"cannot be told from its name. Say format with one of"):
         read_table(tmp_path / "data.dat")
     assert read_table(tmp_path / "data.dat", format="csv").X.shape == (1, 2)

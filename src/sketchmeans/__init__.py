@@ -10,9 +10,9 @@ The public names are imported when they are first used: ``import sketchmeans`` a
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from sketchmeans._lazy import lazy_names
 from sketchmeans._version import __version__
 
 if TYPE_CHECKING:
@@ -35,23 +35,20 @@ __all__ = [
     "save",
 ]
 
-_HOMES = {
-    "ColumnStream": "sketchmeans.lowrank",
-    "FullKernelKMeans": "sketchmeans.estimators",
-    "KernelEmbedding": "sketchmeans.estimators",
-    "KernelKMeans": "sketchmeans.estimators",
-    "certify": "sketchmeans.certificate",
-    "choose": "sketchmeans.advice",
-    "compare": "sketchmeans.advice",
-    "load": "sketchmeans.models",
-    "save": "sketchmeans.models",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "ColumnStream": "lowrank",
+        "FullKernelKMeans": "estimators",
+        "KernelEmbedding": "estimators",
+        "KernelKMeans": "estimators",
+        "certify": "certificate",
+        "choose": "advice",
+        "compare": "advice",
+        "load": "models",
+        "save": "models",
+    },
+)
 
 
 def __dir__() -> list[str]:

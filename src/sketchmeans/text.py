@@ -1,15 +1,23 @@
-"""A small table: rows of a report that a person reads and a program can take apart."""
+"""Text for people: small tables, sizes, and the names that they know parameters by."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
+
+_FLAGS: ContextVar[Mapping[str, str] | None] = ContextVar("flags", default=None)
+"""What the reader of messages calls parameters; None where that is their own name."""
 
 
 @dataclass(frozen=True)
 class Table:
     """Rows with the same columns; prints as Markdown, turns into a frame on request."""
+
+    # NOTE: pandas prints such tables too, but is not required.
 
     rows: tuple[dict[str, Any], ...]
     caption: str = ""
@@ -81,3 +89,49 @@ def human(size: float) -> str:
             return f"{size:.3g} {unit}"
         size /= 1000
     return f"{size:.3g} TB"
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number of things.
+
+    >>> counted(1, "row"), counted(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+@contextmanager
+def vocabulary(flags: Mapping[str, str]) -> Iterator[None]:
+    """Let messages name parameters by flags of a command line, while the block runs."""
+    token = _FLAGS.set(flags)
+    try:
+        yield
+    finally:
+        _FLAGS.reset(token)
+
+
+def called(name: str) -> str:
+    """Return what the reader of a message calls a parameter.
+
+    >>> with vocabulary({"n_jobs": "--jobs"}):
+    ...     print(called("n_jobs"), called("rank"))
+    --jobs rank
+    """
+    return (_FLAGS.get() or {}).get(name, name)
+
+
+def setting(name: str, value: Any) -> str:
+    """Return a parameter with its value, as the reader of a message would write it.
+
+    >>> setting("id_column", "row number")
+    "id_column='row number'"
+    >>> with vocabulary({"id_column": "--id-column", "header": "--header"}):
+    ...     print(setting("id_column", "row number"), setting("header", False))
+    --id-column 'row number' --no-header
+    """
+    flag = called(name)
+    if flag == name:
+        return f"{name}={value!r}"
+    if isinstance(value, bool):
+        return flag if value else flag.replace("--", "--no-", 1)
+    return f"{flag} {shlex.quote(str(value))}"

@@ -1,25 +1,27 @@
 """The command line: thin. A command parses, calls the library, and prints.
 
 A command is a module of this package with a ``click`` command called ``command``; it is imported
-when it is asked for, so that ``sketchmeans --help`` answers at once.
+when it is asked for, so that ``sketchmeans --help`` answers at once. This room may import all
+others, and no other room imports it. While a command runs, messages of the library name parameters
+by the flags below.
 """
 
 from __future__ import annotations
 
 import difflib
 import importlib
-import re
 import signal
 import sys
 import threading
 import warnings
 from types import FrameType
-from typing import Any, TextIO
+from typing import Any
 
 import click
 
 from sketchmeans._version import __version__
 from sketchmeans.cli.options import ARGUMENTS, examples
+from sketchmeans.text import vocabulary
 
 COMMANDS = {
     "cluster": "cluster the rows of a data file",
@@ -34,17 +36,25 @@ COMMANDS = {
 FAILURES = (ValueError, TypeError, OSError, ImportError, MemoryError)
 """What the library raises of bad input: its text is written for people."""
 
-OPTIONS = {
+FLAGS = {
     "n_clusters": "--clusters",
     "n_passes": "--passes",
     "n_refine": "--refine",
     "n_jobs": "--jobs",
-    "memory_limit": "--memory-limit",
     "random_state": "--seed",
+    "memory_limit": "--memory-limit",
+    "columns": "--columns",
+    "id_column": "--id-column",
+    "label_column": "--label-column",
+    "drop_missing": "--drop-missing",
+    "impute": "--impute",
+    "standardize": "--standardize",
+    "header": "--header",
+    "format": "--format",
+    "libsvm_base": "--libsvm-base",
+    "force": "--force",
 }
-"""What the command line calls parameters of the library."""
-# What stands in quotes, or is a part of a name, comes from the user.
-PARAMETER = re.compile(rf"(?<![\w'\"./-])({'|'.join(OPTIONS)})(?![\w'\"/-]|\.\w)")
+"""What the command line calls parameters of the library, in messages."""
 
 _ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 """Signals that ask a process to end; Windows has no SIGHUP."""
@@ -61,13 +71,13 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what the library says of bad input is the whole message."""
         try:
-            return super().invoke(ctx)
+            with vocabulary(FLAGS):
+                return super().invoke(ctx)
         except FAILURES as error:
             # NOTE: a broken pipe is left to click, which ends without a word.
             if isinstance(error, BrokenPipeError):
                 raise
-            said = PARAMETER.sub(lambda match: OPTIONS[match[0]], str(error))
-            raise click.ClickException(said or type(error).__name__) from error
+            raise click.ClickException(str(error) or type(error).__name__) from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names, in the order in which they are listed above."""
@@ -143,14 +153,7 @@ def _end(number: int, frame: FrameType | None) -> None:
     sys.exit(128 + number)
 
 
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
+def _show_warning(message: Warning | str, *rest: Any, **others: Any) -> None:
     """Show a warning as one line on standard error."""
-    del category, filename, lineno, file, line
+    del rest, others
     click.echo(f"Warning: {message}", err=True)

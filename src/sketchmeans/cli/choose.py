@@ -10,7 +10,7 @@ import click
 from sketchmeans.cli.options import (
     DATA,
     examples,
-    given,
+    gathered,
     kernel_options,
     number_or,
     output_options,
@@ -63,7 +63,10 @@ def numbers(value: str) -> list[int]:
     help='Widths of the kernel to try, with commas between: "median,4*median".',
 )
 @kernel_options
-@click.option("--passes", type=int, help="Passes over the kernel; 1 if left out.")
+@gathered(
+    "fitting",
+    click.option("--passes", "n_passes", type=int, help="Passes over the kernel; 1 if left out."),
+)
 @run_options
 @reading_options
 @training_options
@@ -72,20 +75,14 @@ def command(
     data: str,
     clusters: list[int],
     gammas: str | None,
-    kernel: str,
-    gamma: Any,
-    degree: int | None,
-    coef0: float | None,
-    passes: int | None,
-    jobs: int | None,
-    seed: int,
+    fitting: dict[str, Any],
+    reading: dict[str, Any],
     as_json: bool,
     quiet: bool,
     verbose: bool,
-    **reading: Any,
 ) -> None:
     """Recommend a number of clusters for DATA, and say how strong the evidence is."""
-    if gamma is not None and gammas is not None:
+    if "gamma" in fitting and gammas is not None:
         raise click.UsageError("--gamma and --gammas exclude each other. Choose one of them.")
     table = read(data, quiet=quiet, **reading)
 
@@ -98,13 +95,10 @@ def command(
         table.X,
         n_clusters=clusters,
         gammas=widths,
-        random_state=seed,
-        kernel=kernel,
         verbose=verbosity(quiet, verbose),
-        **given(gamma=gamma, degree=degree, coef0=coef0, n_passes=passes, n_jobs=jobs),
+        **fitting,
     )
     if as_json:
-        said = {**asdict(found), "table": list(found.table)}
-        print_json({"data": data, **said})
+        print_json({"data": data, **asdict(found), "table": list(found.table)})
     else:
         click.echo(str(found))

@@ -12,7 +12,7 @@ from sketchmeans.cli.options import (
     METHODS,
     command_line,
     examples,
-    given,
+    gathered,
     kernel_options,
     number_or,
     output_options,
@@ -28,6 +28,9 @@ from sketchmeans.cli.options import (
 if TYPE_CHECKING:
     from sketchmeans.io import TableData
 
+FILES = {"output": "labels_file", "save": "model_file", "report": "report_file"}
+"""What ``--json`` calls the file of each option."""
+
 
 @click.command(
     epilog=examples(
@@ -41,105 +44,101 @@ if TYPE_CHECKING:
 @DATA
 @click.option("-k", "--clusters", type=int, required=True, help="Clusters to find.")
 @kernel_options
-@click.option(
-    "--method",
-    type=click.Choice(METHODS),
-    default="one-pass",
-    show_default=True,
-    help="How the kernel is approximated; compare tries them all.",
+@gathered(
+    "fitting",
+    click.option(
+        "--method",
+        type=click.Choice(METHODS),
+        default="one-pass",
+        show_default=True,
+        help="How the kernel is approximated; compare tries them all.",
+    ),
+    click.option(
+        "--rank",
+        type=number_or("auto"),
+        metavar="auto|NUMBER",
+        default="auto",
+        show_default=True,
+        help="Columns of the embedding, or the fraction of the trace to hold (0 to 1).",
+    ),
+    click.option(
+        "--passes", "n_passes", type=int, help="Passes over the kernel; 1 if left out, 2 is better."
+    ),
+    click.option(
+        "--refine", "n_refine", type=int, help="Exact iterations after K-means, each one more pass."
+    ),
+    click.option("--memory-limit", metavar="SIZE", help='As "2GB"; refused if it cannot be kept.'),
 )
-@click.option(
-    "--rank",
-    type=number_or("auto"),
-    metavar="auto|NUMBER",
-    default="auto",
-    show_default=True,
-    help="Columns of the embedding, or the fraction of the trace to hold (0 to 1).",
-)
-@click.option("--passes", type=int, help="Passes over the kernel; 1 if left out, 2 is better.")
-@click.option("--refine", type=int, help="Exact iterations after K-means, each one more pass.")
-@click.option("--memory-limit", metavar="SIZE", help='As "2GB"; refused if it cannot be kept.')
 @run_options
 @reading_options
 @training_options
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(allow_dash=True),
-    metavar="FILE",
-    help="Write the labels: .csv, .tsv, .parquet, .feather or .npy; - is standard output.",
-)
-@click.option(
-    "--report", type=click.Path(), metavar="FILE", help="Write a report to read in a browser."
-)
-@click.option(
-    "--save", "model_path", type=click.Path(), metavar="FILE", help="Write the model, for predict."
+@gathered(
+    "outputs",
+    click.option(
+        "-o",
+        "--output",
+        type=click.Path(allow_dash=True),
+        metavar="FILE",
+        help="Write the labels: .csv, .tsv, .parquet, .feather or .npy; - is standard output.",
+    ),
+    click.option(
+        "--report", type=click.Path(), metavar="FILE", help="Write a report to read in a browser."
+    ),
+    click.option("--save", type=click.Path(), metavar="FILE", help="Write the model, for predict."),
 )
 @click.option("--force", is_flag=True, help="Overwrite files that exist.")
 @output_options
 def command(
     data: str,
     clusters: int,
-    kernel: str,
-    gamma: Any,
-    degree: int | None,
-    coef0: float | None,
-    method: str,
-    rank: Any,
-    passes: int | None,
-    refine: int | None,
-    memory_limit: str | None,
-    jobs: int | None,
-    seed: int,
-    output: str | None,
-    report: str | None,
-    model_path: str | None,
+    fitting: dict[str, Any],
+    reading: dict[str, Any],
+    outputs: dict[str, str],
     force: bool,
     as_json: bool,
     quiet: bool,
     verbose: bool,
-    **reading: Any,
 ) -> None:
     """Cluster the rows of DATA by kernel K-means.
 
     DATA is CSV or TSV (also gzip), Parquet, Feather, Arrow, NPY, NPZ or LIBSVM; - is standard
     input.
     """
-    from sketchmeans.atomic import exists_already
-    from sketchmeans.io import check_output, write_labels
-    from sketchmeans.io.labels import FORCE
+    _check_outputs(data, outputs, force=force, as_json=as_json)
+    table = read(data, quiet=quiet, **reading)
 
-    if output == "-" and as_json:
+    from sketchmeans.estimators import KernelKMeans
+
+    model = KernelKMeans(clusters, verbose=verbosity(quiet, verbose), **fitting).fit(table.X)
+    model.set_params(verbose=0)
+    _write(data, model, table, outputs, force)
+    result = _result(data, model, table)
+    result |= {key: outputs[option] for option, key in FILES.items() if option in outputs}
+    if as_json:
+        print_json(result)
+    elif not quiet:
+        click.echo(_summary(result, model, verbose), err=outputs.get("output") == "-")
+
+
+def _check_outputs(data: str, outputs: dict[str, str], *, force: bool, as_json: bool) -> None:
+    """Refuse, before any long work, files that could not be written in the end."""
+    from sketchmeans.io import check_output
+
+    if outputs.get("output") == "-" and as_json:
         raise click.UsageError("-o - and --json both write to standard output. Choose one of them.")
-    outputs = given(output=output, report=report, save=model_path)
     for option in ("report", "save"):
         if outputs.get(option) == "-":
             raise click.UsageError(f"--{option} - would be standard output. Name a file.")
     refuse_shared({"DATA": data, **{f"--{option}": path for option, path in outputs.items()}})
     for option, path in outputs.items():
         check_output(path, force=force, labels=option == "output")
-    table = read(data, quiet=quiet, **reading)
 
-    from sketchmeans.estimators import KernelKMeans
 
-    model = KernelKMeans(
-        clusters,
-        kernel=kernel,
-        method=method,
-        rank=rank,
-        random_state=seed,
-        verbose=verbosity(quiet, verbose),
-        **given(
-            gamma=gamma,
-            degree=degree,
-            coef0=coef0,
-            n_passes=passes,
-            n_refine=refine,
-            memory_limit=memory_limit,
-            n_jobs=jobs,
-        ),
-    ).fit(table.X)
-    model.set_params(verbose=0)
+def _write(data: str, model: Any, table: TableData, outputs: dict[str, str], force: bool) -> None:
+    from sketchmeans.atomic import exists_already
+    from sketchmeans.io import write_labels
+    from sketchmeans.io.labels import how_to_overwrite
+
     for option, path in outputs.items():
         try:
             if option == "output":
@@ -149,13 +148,7 @@ def command(
             else:
                 _save(model, table, path, force)
         except FileExistsError as error:  # it came meanwhile
-            raise exists_already(path, FORCE) from error
-    result = _result(data, model, table)
-    result |= given(labels_file=output, model_file=model_path, report_file=report)
-    if as_json:
-        print_json(result)
-    elif not quiet:
-        click.echo(_summary(result, model, verbose), err=output == "-")
+            raise exists_already(path, how_to_overwrite()) from error
 
 
 def _save(model: Any, table: TableData, path: str, force: bool) -> None:
@@ -215,8 +208,7 @@ def _result(data: str, model: Any, table: TableData) -> dict[str, Any]:
 
 def _summary(result: dict[str, Any], model: Any, verbose: bool) -> str:
     """Return the result as a person reads it."""
-    from sketchmeans.io.source import counted
-    from sketchmeans.text import Table
+    from sketchmeans.text import Table, counted
 
     n = result["rows"]
     rows = [{**cluster, "share": f"{cluster['rows'] / n:.1%}"} for cluster in result["clusters"]]
@@ -241,13 +233,9 @@ def _summary(result: dict[str, Any], model: Any, verbose: bool) -> str:
             f"{model.stats_['kernel_entries']:,}; threads: {model.stats_['n_threads']}."
         )
     written = [
-        f"{word}: {result[key]}"
-        for word, key in (
-            ("Labels", "labels_file"),
-            ("Model", "model_file"),
-            ("Report", "report_file"),
-        )
-        if key in result and result[key] != "-"
+        f"{key.removesuffix('_file').capitalize()}: {result[key]}"
+        for key in FILES.values()
+        if result.get(key, "-") != "-"
     ]
     return "\n\n".join([*parts, *(["\n".join(written)] if written else [])])
 

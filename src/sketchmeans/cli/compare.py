@@ -9,7 +9,6 @@ import click
 from sketchmeans.cli.options import (
     DATA,
     examples,
-    given,
     kernel_options,
     note,
     output_options,
@@ -59,16 +58,11 @@ def command(
     width: int | None,
     methods: str | None,
     seeds: int,
-    jobs: int | None,
-    seed: int,
-    kernel: str,
-    gamma: Any,
-    degree: int | None,
-    coef0: float | None,
+    fitting: dict[str, Any],
+    reading: dict[str, Any],
     as_json: bool,
     quiet: bool,
     verbose: bool,
-    **reading: Any,
 ) -> None:
     """Cluster DATA by every method at equal memory, and measure all of them exactly."""
     table = read(data, quiet=quiet, **reading)
@@ -94,11 +88,9 @@ def command(
             width=width,
             variants=names,
             n_seeds=seeds,
-            random_state=seed,
             progress=lambda name, done, total: show(name, done, total, (total, "fits")),
-            kernel=kernel,
             verbose=int(verbose),
-            **given(gamma=gamma, degree=degree, coef0=coef0, n_jobs=jobs),
+            **fitting,
         )
     if as_json:
         print_json({"data": data, "caption": found.caption, "rows": list(found)})

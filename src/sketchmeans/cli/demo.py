@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import csv
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import click
 
 from sketchmeans.cli.options import examples
 
+if TYPE_CHECKING:
+    from sketchmeans._arrays import FloatArray
 
-@click.command(
-    epilog=examples(
-        "sketchmeans demo",
-        "sketchmeans demo --write examples",
-    )
-)
+COLUMNS, LINES = 46, 19
+
+
+@click.command(epilog=examples("sketchmeans demo", "sketchmeans demo --write examples"))
 @click.option(
     "--write",
     type=click.Path(file_okay=False),
@@ -22,10 +28,134 @@ from sketchmeans.cli.options import examples
 @click.option("--force", is_flag=True, help="Overwrite files that exist.")
 def command(write: str | None, force: bool) -> None:
     """Cluster two rings and handwritten digits, and show what was found."""
-    from sketchmeans import demo
-
     if write is None:
-        demo.main()
+        _show_rings()
+        _show_digits()
         return
-    for path in demo.write_examples(write, force=force):
+    for path in write_examples(write, force=force):
         click.echo(path)
+
+
+def write_examples(folder: str | os.PathLike[str], *, force: bool = False) -> list[Path]:
+    """Write data sets to try the command line on, and return their paths.
+
+    ``rings.csv`` has 2,000 points of the plane with the ring of each; ``digits.csv`` the first
+    1,500 of scikit-learn's digits with an id and the digit, ``new-digits.csv`` the other 297
+    without it.
+    """
+    from sklearn.datasets import load_digits
+
+    from sketchmeans.atomic import refuse_existing, whole_file
+    from sketchmeans.datasets import make_rings
+
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    X, ring = make_rings(2000, random_state=0)
+    digits = load_digits()
+    images = [f"image-{index:04d}" for index in range(1, len(digits.data) + 1)]
+    pixels = digits.data.astype(int)
+    names = [f"pixel_{index}" for index in range(pixels.shape[1])]
+    tables = {
+        "rings.csv": (
+            ["x", "y", "ring"],
+            [*X.T.tolist(), ["inner" if r == 0 else "outer" for r in ring]],
+        ),
+        "digits.csv": (
+            ["image", *names, "digit"],
+            [images[:1500], *pixels[:1500].T.tolist(), digits.target[:1500].tolist()],
+        ),
+        "new-digits.csv": (["image", *names], [images[1500:], *pixels[1500:].T.tolist()]),
+    }
+    paths = [target / name for name in tables]
+    way_out = None if force else "Say --force to overwrite it, or choose another folder."
+    if way_out is not None:
+        for path in paths:
+            refuse_existing(path, way_out=way_out)
+    for path, (header, columns) in zip(paths, tables.values(), strict=True):
+        with (
+            whole_file(path, way_out=way_out) as temporary,
+            temporary.open("w", newline="") as text,
+        ):
+            writer = csv.writer(text, lineterminator="\n")
+            writer.writerow(header)
+            writer.writerows(zip(*columns, strict=True))
+    return paths
+
+
+def _show_rings() -> None:
+    """Cluster two rings, beside plain K-means."""
+    from sklearn.cluster import KMeans
+
+    from sketchmeans.advice.comparing import accuracy
+    from sketchmeans.datasets import make_rings
+    from sketchmeans.engine import Crew
+    from sketchmeans.estimators import KernelKMeans
+
+    X, truth = make_rings(4000, random_state=0)
+    with Crew(1):
+        plain = KMeans(2, n_init=10, random_state=0).fit_predict(X)
+    rings = KernelKMeans(
+        2, kernel="polynomial", degree=2, coef0=0, rank=2, oversampling=10, random_state=0
+    ).fit(X)
+
+    click.echo("Two rings, 4,000 points: no straight line separates them.\n")
+    ours, theirs = _draw(X, rings.labels_), _draw(X, plain)
+    click.echo(f"  {'sketchmeans, kernel ⟨x, y⟩²':<{COLUMNS}}   plain K-means")
+    for one, other in zip(ours, theirs, strict=True):
+        click.echo(f"  {one}   {other}")
+    right = f"right for {accuracy(truth, rings.labels_):.1%} of the points"
+    wrong = f"right for {accuracy(truth, plain):.1%}: a coin would do"
+    click.echo(f"  {right:<{COLUMNS}}   {wrong}")
+    click.echo(
+        f"\n  Kept: a sketch of {rings.stats_['sketch_bytes'] / 1e3:.0f} kB; the kernel matrix "
+        f"would be {len(X) ** 2 * 8 / 1e6:.0f} MB.\n"
+    )
+
+
+def _draw(X: FloatArray, labels: FloatArray) -> list[str]:
+    """Draw points of the plane in the terminal: the commoner of two clusters in each cell."""
+    import numpy as np
+
+    low, high = X.min(axis=0), X.max(axis=0)
+    places = (X - low) / (high - low) * [COLUMNS - 1, LINES - 1]
+    column, line = np.rint(places).astype(int).T
+    counts = np.zeros((2, LINES, COLUMNS), int)
+    np.add.at(counts, (labels, line, column), 1)
+    cells = np.where(counts.sum(axis=0) == 0, " ", np.where(counts[0] >= counts[1], "o", "·"))
+    return ["".join(row) for row in cells[::-1]]
+
+
+def _show_digits() -> None:
+    """Cluster handwritten digits, and say which digits each cluster holds."""
+    import numpy as np
+    from sklearn.cluster import KMeans
+    from sklearn.datasets import load_digits
+    from sklearn.metrics import normalized_mutual_info_score
+
+    from sketchmeans.engine import Crew
+    from sketchmeans.estimators import KernelKMeans
+
+    digits = load_digits()
+    start = time.perf_counter()
+    model = KernelKMeans(10, gamma="4*median", n_passes=2, n_refine=1, random_state=0)
+    model.fit(digits.data / 16)
+    seconds = time.perf_counter() - start
+    with Crew(1):
+        baseline = KMeans(10, n_init=10, random_state=0).fit_predict(digits.data / 16)
+    click.echo("Handwritten digits, 1,797 images of 64 pixels, ten clusters, rbf kernel.\n")
+    click.echo("  cluster  images  mostly")
+    for cluster in range(10):
+        shown = digits.target[model.labels_ == cluster]
+        common = np.bincount(shown, minlength=10)
+        click.echo(
+            f"  {cluster:>7}  {len(shown):>6}  {common.argmax()} ({common.max() / len(shown):.0%})"
+        )
+    found = normalized_mutual_info_score(digits.target, model.labels_)
+    plainly = normalized_mutual_info_score(digits.target, baseline)
+    click.echo(
+        f"\n  Agreement with the true digits (NMI): {found:.2f}; plain K-means: {plainly:.2f}.\n"
+        f"  {model.stats_['passes']} passes over the kernel, "
+        f"{model.stats_['kernel_entries'] / 1e6:.1f} million entries, {seconds:.1f} s, "
+        f"{model.stats_['n_threads']} threads.\n"
+    )
+    click.echo("  " + str(model.certificate_).replace("\n", "\n  "))

@@ -10,12 +10,7 @@ import click
 from sketchmeans.cli.options import examples, print_json
 
 
-@click.command(
-    epilog=examples(
-        "sketchmeans info model.skm",
-        "sketchmeans info model.skm --json",
-    )
-)
+@click.command(epilog=examples("sketchmeans info model.skm", "sketchmeans info model.skm --json"))
 @click.argument("model", type=click.Path(), metavar="MODEL")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def command(model: str, as_json: bool) -> None:

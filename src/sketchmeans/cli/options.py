@@ -1,7 +1,12 @@
-"""Options that several commands share, and what follows from them."""
+"""Options that several commands share, and what follows from them.
+
+Options of the library's own parameters reach a command gathered: ``reading`` goes to
+``read_table``, ``fitting`` to the estimator.
+"""
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
@@ -10,18 +15,20 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from sketchmeans.io.formats import FORMATS
 
 if TYPE_CHECKING:
     from sketchmeans.io import TableData
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Command = Callable[..., Any]
+Decorator = Callable[[Command], Command]
 
 # The names stand here again so that --help and completion need not import NumPy; a test compares
 # them with the registries.
-FORMATS = ("csv", "tsv", "parquet", "feather", "arrow", "npy", "npz", "libsvm")
 KERNELS = ("rbf", "linear", "polynomial", "poly", "laplacian", "cosine", "sigmoid", "precomputed")
 METHODS = ("one-pass", "nystrom", "rpcholesky", "greedy-cholesky", "exact")
 
@@ -65,10 +72,10 @@ def number_or(*words: str, free: bool = False) -> Callable[[str], Any]:
     return convert
 
 
-def together(*options: Callable[[Function], Function]) -> Callable[[Function], Function]:
+def together(*options: Decorator) -> Decorator:
     """Return one decorator that adds options in this order."""
 
-    def decorate(function: Function) -> Function:
+    def decorate(function: Command) -> Command:
         for option in reversed(options):
             function = option(function)
         return function
@@ -76,7 +83,31 @@ def together(*options: Callable[[Function], Function]) -> Callable[[Function], F
     return decorate
 
 
-reading_options = together(
+def gathered(into: str, *options: Decorator) -> Decorator:
+    """Return one decorator that adds options, and hands them on as the dictionary ``into``.
+
+    It holds those that were given: the library knows the defaults of the others. Several decorators
+    of a command may share a dictionary.
+    """
+
+    def decorate(function: Command) -> Command:
+        names: list[str] = []
+
+        @functools.wraps(function)
+        def command(**values: Any) -> Any:
+            found = given(**{name: values.pop(name) for name in names})
+            return function(**{**values, into: values.get(into, {}) | found})
+
+        complete: Any = together(*options)(command)
+        # click keeps the options of a function from the last one to the first.
+        names += [option.name for option in complete.__click_params__[: -len(options) - 1 : -1]]
+        return complete
+
+    return decorate
+
+
+reading_options = gathered(
+    "reading",
     click.option(
         "--columns",
         metavar="NAMES",
@@ -90,7 +121,9 @@ reading_options = together(
         help="Whether the first row of CSV or TSV names the columns; it is looked at if left out.",
     ),
     click.option(
-        "--format", type=click.Choice(FORMATS), help="Format of DATA; by its extension if left out."
+        "--format",
+        type=click.Choice(list(FORMATS)),
+        help="Format of DATA; by its extension if left out.",
     ),
     click.option(
         "--libsvm-base",
@@ -100,7 +133,8 @@ reading_options = together(
     ),
 )
 
-training_options = together(
+training_options = gathered(
+    "reading",
     click.option("--label-column", metavar="NAME", help="Column of true classes, to compare with."),
     click.option(
         "--impute",
@@ -111,7 +145,8 @@ training_options = together(
     click.option("--standardize", is_flag=True, help="Give every column mean 0 and deviation 1."),
 )
 
-kernel_options = together(
+kernel_options = gathered(
+    "fitting",
     click.option(
         "--kernel",
         type=click.Choice(KERNELS),
@@ -132,10 +167,12 @@ kernel_options = together(
     ),
 )
 
-run_options = together(
-    click.option("--jobs", type=int, metavar="N", help="Threads; all cores if left out."),
+run_options = gathered(
+    "fitting",
+    click.option("--jobs", "n_jobs", type=int, metavar="N", help="Threads; all cores if left out."),
     click.option(
         "--seed",
+        "random_state",
         type=click.IntRange(0, 2**32 - 1),
         default=0,
         show_default=True,
@@ -178,7 +215,7 @@ def read(data: str, *, quiet: bool, **options: Any) -> TableData:
 
 
 def given(**options: Any) -> dict[str, Any]:
-    """Return the options that were given; the library knows the defaults of the others."""
+    """Return the options that were given."""
     return {name: value for name, value in options.items() if value is not None}
 
 

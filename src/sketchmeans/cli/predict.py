@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,6 +16,9 @@ from sketchmeans.cli.options import (
     refuse_shared,
     stages,
 )
+
+if TYPE_CHECKING:
+    from sketchmeans.io import TableData
 
 
 @click.command(
@@ -43,14 +46,13 @@ from sketchmeans.cli.options import (
 def command(
     model: str,
     data: str,
-    columns: str | None,
+    reading: dict[str, Any],
     output: str,
     jobs: int | None,
     force: bool,
     as_json: bool,
     quiet: bool,
     verbose: bool,
-    **reading: Any,
 ) -> None:
     """Assign the rows of DATA to the clusters of MODEL.
 
@@ -61,32 +63,14 @@ def command(
     import numpy as np
 
     from sketchmeans.io import check_output, write_labels
-    from sketchmeans.models import load
 
     if output == "-" and as_json:
         raise click.UsageError("--json and the labels both go to standard output. Add -o FILE.")
     refuse_shared({"DATA": data, "--output": output})
     refuse_shared({"MODEL": model, "--output": output})
     check_output(output, force=force, labels=True)
-    fitted: Any = load(model)
-    if not hasattr(fitted, "predict"):
-        raise ValueError(
-            f"{model} holds a {type(fitted).__name__}, which has no clusters. Save a model of "
-            "KernelKMeans or FullKernelKMeans."
-        )
-    # The columns are put in the model's order here, so that it need not look at names again.
-    names = fitted.__dict__.pop("feature_names_in_", None)
-    table = read(
-        data,
-        quiet=quiet,
-        columns=columns,
-        expected=None if names is None else list(names),
-        n_features=fitted.n_features_in_,
-        fill_values=getattr(fitted, "fill_values_", None),
-        **reading,
-    )
-    if hasattr(fitted, "standard_scale_"):
-        table = table.standardized(fitted.standard_center_, fitted.standard_scale_)
+    fitted = _loaded(model)
+    table = _prepared(fitted, data, quiet, reading)
     rows = len(table.rows)
     with stages(quiet) as show:
         show("predict", 0, 1, (rows, "rows"))
@@ -96,11 +80,41 @@ def command(
     counts = dict(enumerate(np.bincount(labels).tolist()))
     if as_json:
         prepared = {"rows_dropped": table.n_dropped, "values_imputed": table.n_imputed}
-        print_json(
-            {"model": model, "data": data, "rows": len(labels), **prepared, "clusters": counts}
-        )
+        print_json({"model": model, "data": data, "rows": rows, **prepared, "clusters": counts})
     elif output != "-" and not quiet:
-        click.echo(f"{len(labels):,} rows. Labels: {output}")
+        click.echo(f"{rows:,} rows. Labels: {output}")
     if verbose:
         shown = ", ".join(f"{size:,} in {cluster}" for cluster, size in counts.items())
         click.echo(f"Rows by cluster: {shown}.", err=True)
+
+
+def _loaded(path: str) -> Any:
+    """Return the model, which must have clusters."""
+    from sketchmeans.models import load
+
+    model: Any = load(path)
+    if not hasattr(model, "predict"):
+        raise ValueError(
+            f"{path} holds a {type(model).__name__}, which has no clusters. Save a model of "
+            "KernelKMeans or FullKernelKMeans."
+        )
+    return model
+
+
+def _prepared(model: Any, data: str, quiet: bool, reading: dict[str, Any]) -> TableData:
+    """Return the rows as the model knows them: its columns, filled in and scaled as its own."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None:
+        # The columns are put in the model's order here, so that it need not look at names again.
+        del model.feature_names_in_
+    table = read(
+        data,
+        quiet=quiet,
+        expected=None if names is None else list(names),
+        n_features=model.n_features_in_,
+        fill_values=getattr(model, "fill_values_", None),
+        **reading,
+    )
+    if hasattr(model, "standard_scale_"):
+        table.standardize(model.standard_center_, model.standard_scale_)
+    return table

@@ -1,13 +1,12 @@
-"""``sketchmeans reproduce``."""
+"""``sketchmeans reproduce``: the paper's experiments, run again."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
-from sketchmeans.cli.options import examples
+from sketchmeans.cli.options import examples, stages
 
 
 @click.command(
@@ -47,21 +46,9 @@ def command(
     Writes figures (PNG and SVG), tables (Markdown and JSON) and README.md, the page that brings
     them together. On two cores a full run takes under half an hour, a quick one about a minute.
     """
-    from sketchmeans.estimators.progress import Bar
     from sketchmeans.reproduce import reproduce
 
-    bar = Bar(sys.stderr) if sys.stderr.isatty() and not quiet else None
-    try:
-        page = reproduce(
-            out,
-            trials=trials,
-            seed=seed,
-            quick=quick,
-            overwrite=force,
-            show=None if bar is None else bar.show,
-        )
-    finally:
-        if bar is not None:
-            bar.close()
+    with stages(quiet) as show:
+        page = reproduce(out, trials=trials, seed=seed, quick=quick, overwrite=force, show=show)
     if not quiet:
         click.echo(f"Written: {page}")

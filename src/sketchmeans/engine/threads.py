@@ -15,6 +15,7 @@ import numpy as np
 from joblib.parallel import get_active_backend
 
 from sketchmeans.blas import OneBlasThread
+from sketchmeans.text import called
 
 Task = TypeVar("Task")
 
@@ -35,7 +36,9 @@ def count_threads(n_jobs: int | None) -> int:
             return 1
         n_jobs = -1 if configured is None else int(configured)
     if n_jobs == 0:
-        raise ValueError("n_jobs=0 is no number of threads: give 1, 2, …, -1 (all) or None.")
+        raise ValueError(
+            f"{called('n_jobs')}=0 is no number of threads: give 1, 2, …, -1 (all) or None."
+        )
     if n_jobs < 0:
         # joblib.effective_n_jobs would count the workers of a cluster, and ours are threads here.
         return max(1, joblib.cpu_count() + 1 + n_jobs)

@@ -41,6 +41,7 @@ from sketchmeans.operators import (
     PrecomputedOperator,
 )
 from sketchmeans.operators.features import prefers_features
+from sketchmeans.text import called
 
 
 @dataclass(frozen=True)
@@ -88,9 +89,9 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         if self.n_jobs is not None and (
             not isinstance(self.n_jobs, Integral) or isinstance(self.n_jobs, bool)
         ):
-            raise TypeError(f"n_jobs={self.n_jobs!r} must be a whole number or None.")
+            raise TypeError(f"{called('n_jobs')}={self.n_jobs!r} must be a whole number or None.")
         if self.n_jobs == 0:
-            raise ValueError("n_jobs=0 is no number of threads: give 1, 2, …, -1 (all) or None.")
+            count_threads(0)  # raises, and says what to give
         parse_bytes(self.memory_limit)
 
     def _run(self) -> Run:

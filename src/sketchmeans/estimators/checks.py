@@ -12,6 +12,7 @@ import numpy as np
 from sketchmeans._arrays import FloatArray
 from sketchmeans.checks import check_choice, check_count, check_number
 from sketchmeans.kernels import ALIASES, KERNELS, kernel_class
+from sketchmeans.text import called
 
 PAIRS = 1000
 """Entries of a precomputed kernel that are compared with their mirror images before a pass."""
@@ -54,8 +55,8 @@ def refuse_unread(estimator: Any, names: Iterable[str], reader: str) -> None:
         value, default = getattr(estimator, name), defaults[name].default
         if value is not default and value != default:
             raise ValueError(
-                f"{name}={value!r} is not read with {reader}. Leave {name} at its default, "
-                f"{default!r}."
+                f"{called(name)}={value!r} is not read with {reader}. Leave {called(name)} at its "
+                f"default, {default!r}."
             )
 
 
@@ -89,8 +90,8 @@ def check_clusters(n_clusters: int, n: int) -> None:
     """Refuse more clusters than samples."""
     if n_clusters > n:
         raise ValueError(
-            f"n_clusters={n_clusters} exceeds n_samples={n}: every cluster needs at least one "
-            "sample. Lower n_clusters."
+            f"{called('n_clusters')}={n_clusters} exceeds n_samples={n}: every cluster needs at "
+            f"least one sample. Lower {called('n_clusters')}."
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans._arrays import FloatArray

@@ -19,7 +19,7 @@ from sketchmeans.lowrank.needs import kmeans_bytes
 from sketchmeans.lowrank.request import Request
 from sketchmeans.lowrank.result import Cost
 from sketchmeans.operators.base import KernelOperator
-from sketchmeans.text import human
+from sketchmeans.text import called, human
 
 _UNITS = {"": 1, "B": 1}
 _UNITS |= {f"{prefix}B": 1000**power for power, prefix in enumerate("KMGT", start=1)}
@@ -44,17 +44,18 @@ def parse_bytes(limit: Any) -> int | None:
             amount = float(match[1]) * units[match[2].lower()]
         else:
             raise ValueError(
-                f"memory_limit={limit!r} is not understood: give a number of bytes, or a text "
-                'such as "500MB", "2GB" or "2GiB".'
+                f"{called('memory_limit')}={limit!r} is not understood: give a number of bytes, "
+                'or a text such as "500MB", "2GB" or "2GiB".'
             )
     elif isinstance(limit, Real) and not isinstance(limit, bool):
         amount = float(limit)
     else:
         raise ValueError(
-            f'memory_limit={limit!r} must be a number of bytes, a text such as "2GB", or None.'
+            f"{called('memory_limit')}={limit!r} must be a number of bytes, a text such as "
+            '"2GB", or None.'
         )
     if not 0 < amount < float("inf"):
-        raise ValueError(f"memory_limit={limit!r} must be positive.")
+        raise ValueError(f"{called('memory_limit')}={limit!r} must be positive.")
     return int(amount)
 
 
@@ -136,10 +137,10 @@ class Budget:
         assert self.limit is not None
         least = self._peak(method, ask, Run(pack=False), 1)
         raise MemoryError(
-            f"memory_limit={human(self.limit)} cannot be kept: {n:,} samples with width={width} "
-            f"need {human(least)} at the least (sketch {human(sketch)}, embedding "
-            f"{human(embedding)}, one tile at a time). Raise memory_limit, or lower rank or "
-            "oversampling."
+            f"{called('memory_limit')}={human(self.limit)} cannot be kept: {n:,} samples with "
+            f"width={width} need {human(least)} at the least (sketch {human(sketch)}, embedding "
+            f"{human(embedding)}, one tile at a time). Raise {called('memory_limit')}, or lower "
+            "rank or oversampling."
         )
 
     def _peak(self, method: Method, ask: Request, run: Run, starts: int) -> int:

@@ -24,6 +24,7 @@ from sketchmeans.lowrank import METHODS, ColumnStream, Cost, LowRank, Request, a
 from sketchmeans.lowrank.cholesky import capacity_for
 from sketchmeans.lowrank.core import noise_level
 from sketchmeans.operators import GivenRows, KernelOperator
+from sketchmeans.text import called
 
 
 class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
@@ -163,9 +164,10 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             )
         if METHODS[self.method].stops_at_tolerance:
             raise MemoryError(
-                f"memory_limit={self.memory_limit!r} cannot be kept: rank={self.rank} needs "
-                f"more than the {width} columns that it leaves room for; they hold "
-                f"{low_rank.share_held:.1%} of the trace. Raise memory_limit, or lower rank."
+                f"{called('memory_limit')}={self.memory_limit!r} cannot be kept: rank={self.rank} "
+                f"needs more than the {width} columns that it leaves room for; they hold "
+                f"{low_rank.share_held:.1%} of the trace. Raise {called('memory_limit')}, or lower "
+                "rank."
             )
 
     def _fitting_plan(self, ask: Request, budget: Budget) -> tuple[Request, Plan]:

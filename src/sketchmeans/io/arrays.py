@@ -11,8 +11,8 @@ import numpy as np
 from numpy.lib import format as npy
 from scipy import sparse
 
-from sketchmeans.io.opening import ARRAY_RATIO, DataError, DataFile, check_expansion
-from sketchmeans.io.source import Source, check_names, unnamed, whole_numbers
+from sketchmeans.io.opening import DataError, DataFile, check_expansion
+from sketchmeans.io.source import MatrixSource, check_names, unnamed
 
 HEADER_LIMIT = 10_000
 """Characters of the header of an array: it is parsed as a Python literal."""
@@ -25,7 +25,7 @@ SPARSE_NAMES = {"data", "indices", "indptr", "format", "shape"}
 """Members of an archive that ``scipy.sparse.save_npz`` writes."""
 
 
-class ArraySource(Source):
+class ArraySource(MatrixSource):
     """Columns of a two-dimensional array or a CSR matrix."""
 
     def __init__(self, file: DataFile) -> None:
@@ -50,16 +50,10 @@ class ArraySource(Source):
         return check_table(filled(file.handle, dtype, shape, fortran), file.name)
 
     def read(self, features: Sequence[int], kept: Sequence[int]) -> tuple[Any, list[Any]]:
-        """Return columns of the array, which itself is let go."""
-        X, others = self._X, []
-        for index in kept:
-            # Before X becomes floats: whole numbers beyond 2⁵³ would be rounded.
-            column = X[:, [index]].toarray()[:, 0] if sparse.issparse(X) else X[:, index]
-            others.append(whole_numbers(column))
-        self._X = None
-        if list(features) != list(range(X.shape[1])):
-            X = X[:, list(features)]
-        return _floats(X), others
+        """Return columns as floats: float32 stays, anything else becomes float64."""
+        X, others = super().read(features, kept)
+        X = X.astype(np.float32 if X.dtype in (np.float16, np.float32) else np.float64, copy=False)
+        return X if sparse.issparse(X) else np.ascontiguousarray(X), others
 
     def own_labels(self) -> Any:
         """Return the labels of an archive, or None."""
@@ -131,13 +125,8 @@ class ArchiveSource(ArraySource):
 
     def _member(self, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
         name = f"{self.file.name} ({member.filename})"
-        check_expansion(
-            name,
-            member.compress_size,
-            member.file_size,
-            ratio=ARRAY_RATIO,
-            way_out="save it without compression (np.savez)",
-        )
+        way_out = "save it without compression (np.savez)"
+        check_expansion(name, member.compress_size, member.file_size, way_out=way_out)
         with archive.open(member) as stream:
             dtype, shape, fortran = read_header(stream, name)
             declared = math.prod(shape) * dtype.itemsize
@@ -154,14 +143,11 @@ class ArchiveSource(ArraySource):
 
 def read_header(stream: Any, name: str) -> tuple[Any, tuple[int, ...], bool]:
     """Return the dtype, the shape and the order that an array declares."""
+    readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
     version = npy.read_magic(stream)
-    if version == (1, 0):
-        read = npy.read_array_header_1_0
-    elif version == (2, 0):
-        read = npy.read_array_header_2_0
-    else:
+    if version not in readers:
         raise DataError(f"{name} is of version {version} of NPY; versions 1.0 and 2.0 are read.")
-    shape, fortran, dtype = read(stream, max_header_size=HEADER_LIMIT)
+    shape, fortran, dtype = readers[version](stream, max_header_size=HEADER_LIMIT)
     if dtype.hasobject:
         raise DataError(
             f"{name} holds Python objects, which would have to be unpickled: that can run any "
@@ -198,13 +184,6 @@ def check_table(X: Any, name: str) -> Any:
     if X.dtype.kind not in "fiub":
         raise DataError(f"{name} holds {X.dtype} values: kernels need real numbers.")
     return X
-
-
-def _floats(X: Any) -> Any:
-    """Return X as floats: float32 stays, anything else becomes float64."""
-    wanted = np.float32 if X.dtype in (np.float16, np.float32) else np.float64
-    X = X.astype(wanted, copy=False)
-    return X if sparse.issparse(X) else np.ascontiguousarray(X)
 
 
 def _first(known: Sequence[str], members: dict[str, Any]) -> str | None:

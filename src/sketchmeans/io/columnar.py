@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from sketchmeans._arrays import FloatArray
-from sketchmeans.engine import count_threads
-from sketchmeans.io.messages import check_messages
-from sketchmeans.io.opening import ARRAY_RATIO, DataError, DataFile, check_expansion
+from sketchmeans.io.batches import count_rows
+from sketchmeans.io.opening import DataError, DataFile, check_expansion
 from sketchmeans.io.source import Source, Trouble, check_names, refuse_text
 
 BATCH = 1 << 16
@@ -71,12 +70,13 @@ class ColumnarSource(Source):
             refuse_text(self, features, [self._trouble(index) for index in bad])
         single = types and all(str(type) in ("float", "halffloat") for type in types)
         dtype = np.dtype(np.float32 if single else np.float64)
-        self._check_size(len(features) * dtype.itemsize + len(kept) * 8)
+        row_bytes = len(features) * dtype.itemsize + len(kept) * 8
+        check_expansion(self.file.name, self.file.size, self._count * max(row_bytes, 1))
         X = np.empty((self._count, len(features)), dtype)
         others: list[list[Any]] = [[] for _ in kept]
         start = 0
         self.complete = True
-        with ThreadPoolExecutor(count_threads(None)) as pool:
+        with ThreadPoolExecutor(arrow().cpu_count()) as pool:
             for batch in self._batches([*features, *kept]):
                 stop = start + batch.num_rows
                 if stop > self._count:
@@ -93,15 +93,6 @@ class ColumnarSource(Source):
                 "damaged."
             )
         return X, [np.concatenate(other) if other else np.empty(0, object) for other in others]
-
-    def _check_size(self, row_bytes: int) -> None:
-        check_expansion(
-            self.file.name,
-            self.file.size,
-            self._count * max(row_bytes, 1),
-            ratio=ARRAY_RATIO,
-            way_out="write it again without compression",
-        )
 
     def _trouble(self, index: int) -> Trouble:
         """Return the first value of a column that holds no numbers."""
@@ -164,13 +155,7 @@ class ParquetSource(ColumnarSource):
                 path = chunk.path_in_schema  # of a nested column "name.part"
                 if path in wanted or path.split(".")[0] in wanted:
                     total += max(chunk.total_uncompressed_size, 0)
-        check_expansion(
-            self.file.name,
-            self.file.size,
-            total,
-            ratio=ARRAY_RATIO,
-            way_out="write it again without compression",
-        )
+        check_expansion(self.file.name, self.file.size, total)
 
 
 class ArrowSource(ColumnarSource):
@@ -187,7 +172,7 @@ class ArrowSource(ColumnarSource):
                 "as version 2, or as Parquet."
             )
         self._is_file = start == b"ARROW1"
-        self._count = check_messages(file, 8 if self._is_file else 0)
+        self._count = count_rows(file, 8 if self._is_file else 0)
         with self._open() as reader:
             self._set_schema(reader.schema)
 
@@ -223,13 +208,8 @@ def _numeric(type: Any) -> bool:
     types = arrow().types
     if types.is_dictionary(type):
         type = type.value_type
-    return bool(
-        types.is_integer(type)
-        or types.is_floating(type)
-        or types.is_boolean(type)
-        or types.is_decimal(type)
-        or types.is_null(type)
-    )
+    kinds = ("integer", "floating", "boolean", "decimal", "null")
+    return any(getattr(types, f"is_{kind}")(type) for kind in kinds)
 
 
 def _floats(column: Any, dtype: Any) -> FloatArray:

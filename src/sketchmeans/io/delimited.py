@@ -17,15 +17,8 @@ import numpy as np
 
 from sketchmeans._arrays import FloatArray
 from sketchmeans.io.opening import DataError, DataFile
-from sketchmeans.io.source import (
-    Source,
-    Trouble,
-    check_names,
-    counted,
-    quoted,
-    refuse_text,
-    unnamed,
-)
+from sketchmeans.io.source import Source, Trouble, check_names, quoted, refuse_text, unnamed
+from sketchmeans.text import called, counted, setting
 
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "?", "#N/A")
 """Texts that stand for a missing value."""
@@ -74,10 +67,10 @@ class DelimitedSource(Source):
         numbers = [field.strip() for field in first if _is_number(field)]
         texts = [field for field in first if field.strip() not in MISSING and not _is_number(field)]
         if numbers and texts:
-            taken, other = ("names", "--no-header") if self.named else ("data", "--header")
             warnings.warn(
                 f"the first row of {self.file.name} holds {quoted(texts[0])} and "
-                f"{quoted(numbers[0])}: it was taken as {taken}. Say {other} if it is not.",
+                f"{quoted(numbers[0])}: it was taken as {'names' if self.named else 'data'}. Say "
+                f"{setting('header', not self.named)} if it is not.",
                 stacklevel=5,
             )
 
@@ -90,8 +83,7 @@ class DelimitedSource(Source):
                 if len(line) == LONGEST_LINE and not line.endswith(("\n", "\r")):
                     raise DataError(
                         f"{self.file.name}: line {number} is longer than {LONGEST_LINE:,} "
-                        f"characters. Is this a {self.file.format.upper()} file? Say --format "
-                        "otherwise."
+                        f"characters. {self._doubt()}"
                     )
                 yield line
         except UnicodeDecodeError as error:
@@ -99,9 +91,13 @@ class DelimitedSource(Source):
             likely = "utf-16" if wide else "latin1"
             raise DataError(
                 f"{self.file.name} is not UTF-8 text: byte {error.object[error.start]:#04x} after "
-                f"line {number}. Convert it (iconv -f {likely} -t utf8), or say --format if it is "
-                "no text at all."
+                f"line {number}. Convert it (iconv -f {likely} -t utf8), or say "
+                f"{called('format')} if it is no text at all."
             ) from error
+
+    def _doubt(self) -> str:
+        kind = self.file.format.upper()
+        return f"Is this a {kind} file? Say {called('format')} otherwise."
 
     def _reader(self) -> Any:
         return csv.reader(self._lines(), delimiter=self._delimiter)
@@ -169,8 +165,8 @@ class DelimitedSource(Source):
                     raise DataError(
                         f"{self.file.name}: row {count} has {counted(len(row), 'field')} where "
                         f"{width} are expected, as in the first line (line {reader.line_num} of "
-                        "the file). Mend that line, or say --format if the fields are not "
-                        f"separated by {self._delimiter!r}."
+                        f"the file). Mend that line, or say {called('format')} if the fields are "
+                        f"not separated by {self._delimiter!r}."
                     )
                 for text, index in zip(texts, kept, strict=True):
                     text.append(row[index])
@@ -182,8 +178,7 @@ class DelimitedSource(Source):
                     self._append_checked(picked, features, count, numbers, troubles)
         except csv.Error as error:
             raise DataError(
-                f"{self.file.name}: {error}, near line {reader.line_num}. Is this a "
-                f"{self.file.format.upper()} file? Say --format otherwise."
+                f"{self.file.name}: {error}, near line {reader.line_num}. {self._doubt()}"
             ) from error
         if troubles:
             refuse_text(self, features, [troubles[index] for index in sorted(troubles)])
@@ -236,6 +231,7 @@ def _joined_text(parts: list[Any]) -> Any:
 
 def _delimiter_of(line: str, expected: str) -> str:
     """Return the delimiter of a header: the expected one, or the only one that is there."""
+    # NOTE: csv.Sniffer takes letters and spaces for delimiters too.
     if expected in line:
         return expected
     return next((mark for mark in ",;\t|" if mark in line), expected)

@@ -14,11 +14,17 @@ import numpy as np
 from sketchmeans._arrays import FloatArray
 from sketchmeans.atomic import real_file, refuse_existing, whole_file
 from sketchmeans.io.columnar import arrow
-from sketchmeans.io.opening import EXTENSIONS, DataError
+from sketchmeans.io.formats import by_extension
+from sketchmeans.io.opening import DataError
 from sketchmeans.io.table import TableData
+from sketchmeans.text import setting
 
-FORCE = "Say --force to overwrite it, or choose another name."
 WRITTEN = ("csv", "tsv", "parquet", "feather", "arrow", "npy")
+
+
+def how_to_overwrite() -> str:
+    """Say how a file that exists can be overwritten."""
+    return f"Say {setting('force', True)} to overwrite it, or choose another name."
 
 
 def check_output(path: str | os.PathLike[str], *, force: bool, labels: bool = False) -> None:
@@ -38,23 +44,23 @@ def check_output(path: str | os.PathLike[str], *, force: bool, labels: bool = Fa
             f"{os.fspath(path)} cannot be written: {error.strerror}. Choose another folder."
         ) from error
     if not force:
-        refuse_existing(path, way_out=FORCE)
+        refuse_existing(path, way_out=how_to_overwrite())
 
 
 def write_labels(
     path: str | os.PathLike[str], table: TableData, labels: FloatArray, *, force: bool = True
 ) -> None:
-    """Write a cluster a row, beside its id, or its row number where there is no id column.
+    """Write a cluster per row, beside its id, or its row number where there is no id column.
 
     The format follows the extension: CSV, TSV, Parquet, Feather, or NPY; ``-`` is CSV to standard
-    output. NPY holds the labels alone, one a row of the source, and −1 for rows that were dropped.
-    A file that exists is replaced by ``force`` alone.
+    output. NPY holds the labels alone, one per row of the source, −1 for rows that were dropped. A
+    file that exists is replaced by ``force`` alone.
     """
     if os.fspath(path) == "-":
         _write_text(sys.stdout, table, labels, ",")
         return
     format = _format(Path(path))
-    with whole_file(path, way_out=None if force else FORCE) as temporary:
+    with whole_file(path, way_out=None if force else how_to_overwrite()) as temporary:
         if format == "npy":
             every = np.full(table.n_rows, -1, np.int32)
             every[table.rows - 1] = labels
@@ -64,12 +70,11 @@ def write_labels(
             with temporary.open("w", encoding="utf-8", newline="") as text:
                 _write_text(text, table, labels, "," if format == "csv" else "\t")
         else:
-            names, columns = _columns(table, labels)
-            _write_arrow(temporary, format, dict(zip(names, columns, strict=True)))
+            _write_arrow(temporary, format, _columns(table, labels))
 
 
 def _format(path: Path) -> str:
-    format = EXTENSIONS.get(path.suffix.lower())
+    format = by_extension(path.suffix)
     if format not in WRITTEN:
         raise DataError(
             f"labels cannot be written to {path}: the name must end in .csv, .tsv, .parquet, "
@@ -78,19 +83,19 @@ def _format(path: Path) -> str:
     return format
 
 
-def _columns(table: TableData, labels: FloatArray) -> tuple[list[str], list[Any]]:
-    """Return the names and values of the two columns."""
+def _columns(table: TableData, labels: FloatArray) -> dict[str, Any]:
+    """Return the two columns by name."""
     if table.ids is None:
-        return ["row", "cluster"], [table.rows, labels]
+        return {"row": table.rows, "cluster": labels}
     name = str(table.id_name)
-    return [name, "label" if name == "cluster" else "cluster"], [table.ids, labels]
+    return {name: table.ids, "label" if name == "cluster" else "cluster": labels}
 
 
 def _write_text(stream: TextIO, table: TableData, labels: FloatArray, delimiter: str) -> None:
-    names, columns = _columns(table, labels)
+    columns = _columns(table, labels)
     writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows(zip(*(column.tolist() for column in columns), strict=True))
+    writer.writerow(columns)
+    writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
 
 
 def _write_arrow(path: Path, format: str, columns: dict[str, Any]) -> None:

@@ -1,22 +1,22 @@
-"""LIBSVM files: a label and index:value pairs a line, most of them sparse."""
+"""LIBSVM files: a label and index:value pairs per line, most of them sparse."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from sketchmeans.io.opening import DataError, DataFile
-from sketchmeans.io.source import Source, unnamed, whole_numbers
+from sketchmeans.io.source import MatrixSource, unnamed, whole_numbers
+from sketchmeans.text import called, setting
 
 MOST_FEATURES = 1_000_000
 """Columns that any file may have; beyond, there must be a stored number for every ten. Vectors of
 that many numbers are made later on, whatever the file holds."""
 
 
-class LibsvmSource(Source):
+class LibsvmSource(MatrixSource):
     """Lines of ``label index:value …``; indices begin at 1, or at 0 if 0 is there.
 
     ``base`` says where they begin instead: a file that counts from 0 may have no value there.
@@ -45,7 +45,8 @@ class LibsvmSource(Source):
             )
         has_zero = X.nnz > 0 and bool((X.indices == 0).any())
         if base == 1 and has_zero:
-            raise DataError(f"{file.name} has the index 0, but --libsvm-base 1 was said.")
+            said = setting("libsvm_base", 1)
+            raise DataError(f"{file.name} has the index 0, but {said} was said.")
         self.base_is_guessed = base is None and not has_zero
         if base == 1 or self.base_is_guessed:
             X = sparse.csr_matrix((X.data, X.indices - 1, X.indptr), shape=(len(y), width - 1))
@@ -86,16 +87,8 @@ class LibsvmSource(Source):
         shown = field[:40].decode("ascii", "replace")
         return (
             f"{self.file.name}: line {number} holds {shown!r} {what}. Mend that line, or say "
-            "--format if this is no LIBSVM file."
+            f"{called('format')} if this is no LIBSVM file."
         )
-
-    def read(self, features: Sequence[int], kept: Sequence[int]) -> tuple[Any, list[Any]]:
-        """Return columns by their number."""
-        X = self._X
-        columns = (X[:, [i]].toarray()[:, 0] if sparse.issparse(X) else X[:, i] for i in kept)
-        others = [whole_numbers(column) for column in columns]
-        self._X = None
-        return (X if list(features) == list(range(X.shape[1])) else X[:, list(features)]), others
 
     def own_labels(self) -> Any:
         """Return the labels, unless they are all the same: then they say nothing."""

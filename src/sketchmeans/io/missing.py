@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -13,63 +12,70 @@ from scipy import sparse
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blocks import data_blocks
 from sketchmeans.io.opening import DataError
-from sketchmeans.io.source import counted, quoted
+from sketchmeans.io.source import Source, quoted
+from sketchmeans.io.table import TableData
+from sketchmeans.text import called, counted, setting
 
-if TYPE_CHECKING:
-    from sketchmeans.io.table import TableData
 
-
-def completed(
+def complete(
     table: TableData,
-    name: str,
+    source: Source,
     drop_missing: bool,
     impute: str | float | None,
     fill_values: FloatArray | None,
-    *,
-    training: bool,
-) -> TableData:
+) -> None:
     """Refuse, drop or fill in what is missing; refuse what is infinite.
 
     Where there is a model already, it says which columns there are, and what is filled in.
     """
-    X = table.X
-    values = X.data if sparse.issparse(X) else X
-    blocks = data_blocks(X) if values.ndim == 2 else [slice(0, len(values))]
-    if all(np.isfinite(values[rows]).all() for rows in blocks):
-        cells = np.empty((0, 2), int)
-    else:
-        cells = np.argwhere(~np.isfinite(values)) if values.ndim == 2 else _stored_cells(X)
+    X, name, training = table.X, source.file.name, source.n_wanted is None
+    cells = _unusable_cells(X)
     if len(cells):
         _refuse_infinite(table, name, cells, training)
     if impute is not None:
         # Of every column: the rows of predict may lack values where these have them all.
-        fill_values = _fill_values(X, table.names, name, impute)
-        table = replace(table, fill_values=fill_values)
+        fill_values = table.fill_values = _fill_values(X, table.names, name, impute)
     if not len(cells):
-        return table
+        return
     if drop_missing:
-        complete = np.ones(X.shape[0], bool)
-        complete[cells[:, 0]] = False
-        if not complete.any():
-            way_out = "Use --impute, or choose columns with --columns."
-            raise DataError(
-                f"{name}: every row has a missing value, so --drop-missing leaves nothing. "
-                f"{way_out if training else 'Fill them in first.'}"
-            )
-        return replace(
-            table,
-            X=X[complete],
-            rows=table.rows[complete],
-            ids=None if table.ids is None else table.ids[complete],
-            labels=None if table.labels is None else table.labels[complete],
-        )
-    if fill_values is not None:
+        _drop_rows(table, name, cells, training)
+    elif fill_values is None:
+        _refuse_missing(table, name, cells, training)
+    else:
+        table.n_imputed = len(cells)
         if sparse.issparse(X):
             places = np.flatnonzero(np.isnan(X.data))
             X.data[places] = fill_values[X.indices[places]]
         else:
             X[cells[:, 0], cells[:, 1]] = fill_values[cells[:, 1]]
-        return replace(table, n_imputed=len(cells))
+
+
+def _unusable_cells(X: Any) -> FloatArray:
+    """Return row and column of every value that is not finite."""
+    values = X.data if sparse.issparse(X) else X
+    blocks = data_blocks(X) if values.ndim == 2 else [slice(0, len(values))]
+    if all(np.isfinite(values[rows]).all() for rows in blocks):
+        return np.empty((0, 2), int)
+    if values.ndim == 2:
+        return np.argwhere(~np.isfinite(values))
+    places = np.flatnonzero(~np.isfinite(X.data))
+    rows = np.searchsorted(X.indptr, places, side="right") - 1
+    return np.column_stack([rows, X.indices[places]])
+
+
+def _drop_rows(table: TableData, name: str, cells: FloatArray, training: bool) -> None:
+    kept = np.ones(len(table.rows), bool)
+    kept[cells[:, 0]] = False
+    if not kept.any():
+        way_out = f"Use {called('impute')}, or choose columns with {called('columns')}."
+        raise DataError(
+            f"{name}: every row has a missing value, so {setting('drop_missing', True)} leaves "
+            f"nothing. {way_out if training else 'Fill them in first.'}"
+        )
+    table.keep_rows(kept)
+
+
+def _refuse_missing(table: TableData, name: str, cells: FloatArray, training: bool) -> None:
     row, column = cells[0]
     rows, columns = len(np.unique(cells[:, 0])), len(np.unique(cells[:, 1]))
     said = f"{name}: column {quoted(table.names[column])} has no value in row {row + 1}"
@@ -78,29 +84,27 @@ def completed(
             f"; {len(cells):,} values are missing, in {counted(rows, 'row')} and "
             f"{counted(columns, 'column')}"
         )
-    way_out = "with --impute mean (or median, or a number)" if training else "first"
-    raise DataError(f"{said}. Leave such rows out with --drop-missing, or fill them in {way_out}.")
+    way_out = f"with {setting('impute', 'mean')} (or median, or a number)" if training else "first"
+    raise DataError(
+        f"{said}. Leave such rows out with {setting('drop_missing', True)}, or fill them in "
+        f"{way_out}."
+    )
 
 
 def _refuse_infinite(table: TableData, name: str, cells: FloatArray, training: bool) -> None:
     found = np.asarray(table.X[cells[:, 0], cells[:, 1]]).ravel()
     if np.isinf(found).any():
         row, column = cells[np.isinf(found)][0]
+        way_out = f", or leave the column out with {called('columns')}" if training else ""
         raise DataError(
             f"{name}: column {quoted(table.names[column])} holds an infinite value in row "
-            f"{row + 1}. Mend it{', or leave the column out with --columns' if training else ''}."
+            f"{row + 1}. Mend it{way_out}."
         )
-
-
-def _stored_cells(X: Any) -> FloatArray:
-    """Return row and column of every stored value of a CSR matrix that is not finite."""
-    places = np.flatnonzero(~np.isfinite(X.data))
-    rows = np.searchsorted(X.indptr, places, side="right") - 1
-    return np.column_stack([rows, X.indices[places]])
 
 
 def _fill_values(X: Any, names: Sequence[str], name: str, impute: str | float) -> FloatArray:
     """Return the number, or the mean or the median of what is there, for each column."""
+    # NOTE: SimpleImputer makes masked copies of all of X, and drops a column without any value.
     n, p = X.shape
     if not isinstance(impute, str):
         return np.full(p, float(impute))
@@ -112,7 +116,7 @@ def _fill_values(X: Any, names: Sequence[str], name: str, impute: str | float) -
         if not len(there) + zeros:
             raise DataError(
                 f"{name}: column {quoted(names[column])} has no value at all, so that it has no "
-                f"{impute}. Leave it out with --columns."
+                f"{impute}. Leave it out with {called('columns')}."
             )
         if impute == "mean":
             fill_values[column] = there.sum(dtype=np.float64) / (len(there) + zeros)

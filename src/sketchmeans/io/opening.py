@@ -15,33 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
-from sketchmeans.text import human
-
-EXTENSIONS = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".feather": "feather",
-    ".ipc": "arrow",
-    ".npy": "npy",
-    ".npz": "npz",
-    ".libsvm": "libsvm",
-    ".svm": "libsvm",
-    ".svmlight": "libsvm",
-}
-FORMATS = ("csv", "tsv", "parquet", "feather", "arrow", "npy", "npz", "libsvm")
-TEXT_FORMATS = ("csv", "tsv", "libsvm")
-"""Formats that may be packed by gzip; the others pack themselves."""
-MAGIC = {
-    b"PAR1": "parquet",
-    b"ARROW1": "arrow",
-    b"\xff\xff\xff\xff": "arrow",
-    b"\x93NUMPY": "npy",
-    b"PK\x03\x04": "npz",
-}
+from sketchmeans.io.formats import FORMATS, by_extension, by_magic
+from sketchmeans.text import called, human
 
 FREE = 8_000_000
 """Bytes that any packed file may unpack to: below, a ratio says nothing."""
@@ -82,7 +57,14 @@ class DataFile:
         return cast(BinaryIO, io.BufferedReader(raw, 1 << 20))
 
 
-def check_expansion(name: str, packed: int, unpacked: int, *, ratio: int, way_out: str) -> None:
+def check_expansion(
+    name: str,
+    packed: int,
+    unpacked: int,
+    *,
+    ratio: int = ARRAY_RATIO,
+    way_out: str = "write it again without compression",
+) -> None:
     """Refuse what would unpack to far more than its size: a bomb, or damage."""
     if unpacked > FREE and unpacked > ratio * packed:
         raise DataError(
@@ -146,26 +128,21 @@ def _described(handle: BinaryIO, name: str, path: Path | None, format: str | Non
     handle.seek(0)
     start = handle.read(8)
     packed = start[:2] == b"\x1f\x8b"
-    found = format or _format_of(start, path, packed)
-    if packed and found not in TEXT_FORMATS:
+    found = format or _format_of(start, path)
+    if packed and not (found in FORMATS and FORMATS[found].is_text):
         raise DataError(f"{name} is packed by gzip, which {found} files are not. Unpack it first.")
     return DataFile(name, found, handle, size, path)
 
 
-def _format_of(start: bytes, path: Path | None, packed: bool) -> str:
+def _format_of(start: bytes, path: Path | None) -> str:
     """Return the format by the extension; by the first bytes for standard input."""
     if path is None:
-        for magic, format in MAGIC.items():
-            if start.startswith(magic):
-                return format
-        return "csv"
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in (".gz", ".gzip"):
-        suffixes.pop()
-    if suffixes and suffixes[-1] in EXTENSIONS:
-        return EXTENSIONS[suffixes[-1]]
+        return by_magic(start) or "csv"
+    unpacked = path.with_suffix("") if path.suffix.lower() in (".gz", ".gzip") else path
+    if (found := by_extension(unpacked.suffix)) is not None:
+        return found
     raise DataError(
-        f"the format of {path} cannot be told from its name. Say --format with one of: "
+        f"the format of {path} cannot be told from its name. Say {called('format')} with one of: "
         f"{', '.join(FORMATS)}."
     )
 
@@ -173,38 +150,30 @@ def _format_of(start: bytes, path: Path | None, packed: bool) -> str:
 class _Shared(io.RawIOBase):
     """Reads a file from where it is, and does not close it."""
 
-    def __init__(self, handle: BinaryIO) -> None:
+    # NOTE: open(fd, closefd=False) would move the file under the buffer of its handle.
+    def __init__(self, handle: Any) -> None:
         self._handle = handle
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._handle.read(len(buffer))
+        data = self._handle.read(min(len(buffer), 1 << 20))
         buffer[: len(data)] = data
         return len(data)
 
 
-class _Unpacked(io.RawIOBase):
+class _Unpacked(_Shared):
     """Unpacks gzip, and stops where the output is out of proportion to the input."""
 
     def __init__(self, file: DataFile) -> None:
+        super().__init__(gzip.GzipFile(fileobj=file.handle))
         self._file = file
-        self._unpacker = gzip.GzipFile(fileobj=file.handle)
         self._count = 0
 
-    def readable(self) -> bool:
-        return True
-
     def readinto(self, buffer: Any) -> int:
-        data = self._unpacker.read(min(len(buffer), 1 << 20))
-        self._count += len(data)
-        check_expansion(
-            self._file.name,
-            self._file.handle.tell(),
-            self._count,
-            ratio=TEXT_RATIO,
-            way_out="unpack it first (gunzip)",
-        )
-        buffer[: len(data)] = data
-        return len(data)
+        size = super().readinto(buffer)
+        self._count += size
+        way_out, read = "unpack it first (gunzip)", self._file.handle.tell()
+        check_expansion(self._file.name, read, self._count, ratio=TEXT_RATIO, way_out=way_out)
+        return size

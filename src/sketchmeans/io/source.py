@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,8 +10,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from sketchmeans.io.opening import DataError, DataFile
+from sketchmeans.text import called, counted, setting
 
 SHOWN = 8
 """Columns that a message lists before it says how many there are."""
@@ -34,7 +35,7 @@ class Trouble:
 class Source(ABC):
     """A data file as columns.
 
-    A subclass sets ``names`` (one a column, all different), ``named`` (whether the file itself
+    A subclass sets ``names`` (one per column, all different), ``named`` (whether the file itself
     gives them), and ``labels_name`` where the format has a place for true labels of its own.
     """
 
@@ -72,6 +73,20 @@ class Source(ABC):
     def own_labels(self) -> Any:
         """Return the labels that the format has a place for, or None."""
         return None
+
+
+class MatrixSource(Source):
+    """A file whose numbers are all in memory once it is open: an array or a CSR matrix."""
+
+    _X: Any
+
+    def read(self, features: Sequence[int], kept: Sequence[int]) -> tuple[Any, list[Any]]:
+        """Return columns by their number; the matrix itself is let go."""
+        X, self._X = self._X, None
+        # Before X becomes floats: whole numbers beyond 2⁵³ would be rounded.
+        columns = (X[:, [i]].toarray()[:, 0] if sparse.issparse(X) else X[:, i] for i in kept)
+        others = [whole_numbers(column) for column in columns]
+        return (X if list(features) == list(range(X.shape[1])) else X[:, list(features)]), others
 
 
 def whole_numbers(column: Any) -> Any:
@@ -121,16 +136,18 @@ def refuse_text(source: Source, features: Sequence[int], troubles: Sequence[Trou
         said += f"The same goes for {listed(others)}. "
     if source.n_wanted is not None:
         raise DataError(
-            f"{said}The model was fitted to numbers there. Mend the file, or say with --columns "
-            f"which {source.n_wanted:,} columns to take, in the order of the model."
+            f"{said}The model was fitted to numbers there. Mend the file, or say with "
+            f"{called('columns')} which {source.n_wanted:,} columns to take, in the order of the "
+            "model."
         )
     bad = {trouble.column for trouble in troubles}
     good = [index for index in features if index not in bad]
-    option = column_option(names, first.column)
-    said += f"If it names the rows, say --id-column {option}"
-    said += f"; if it holds true classes, --label-column {option}"
+    typed = typed_column(names, first.column)
+    said += f"If it names the rows, say {setting('id_column', typed)}"
+    said += f"; if it holds true classes, {setting('label_column', typed)}"
     if good:
-        said += f"; to leave it out, choose columns: --columns {columns_option(names, good)}"
+        chosen = setting("columns", typed_columns(names, good))
+        said += f"; to leave it out, choose columns: {chosen}"
     raise DataError(said + ".")
 
 
@@ -139,40 +156,31 @@ def _likely(value: Any) -> str:
     if isinstance(value, str) and re.fullmatch(r"\s*[-+]?\d+,\d+\s*", value):
         return "Numbers are read with a decimal point: replace the commas. "
     if isinstance(value, str) and re.match(r"\S+ \d+:\S", value):
-        return "It looks like LIBSVM: say --format libsvm. "
+        return f"It looks like LIBSVM: say {setting('format', 'libsvm')}. "
     return ""
 
 
-def counted(number: int, what: str) -> str:
-    """Return a number of things.
+def typed_column(names: Sequence[str], chosen: int) -> str:
+    r"""Write a column as ``id_column`` takes it: by name, or by number where that is odd.
 
-    >>> counted(1, "row"), counted(2000, "row")
-    ('1 row', '2,000 rows')
-    """
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def column_option(names: Sequence[str], chosen: int) -> str:
-    r"""Write a column as the value of ``--id-column``: by name, or by number where that is odd.
-
-    >>> column_option(["row number", "\x1b[2J"], 0), column_option(["row number", "\x1b[2J"], 1)
-    ("'row number'", '2')
+    >>> typed_column(["row number", "\x1b[2J"], 0), typed_column(["row number", "\x1b[2J"], 1)
+    ('row number', '2')
     """
     name = names[chosen]
-    return shlex.quote(name) if _can_be_typed(name) else str(chosen + 1)
+    return name if _can_be_typed(name) else str(chosen + 1)
 
 
-def columns_option(names: Sequence[str], chosen: Sequence[int]) -> str:
-    """Write columns as the value of ``--columns``: by name, or by ranges where they are many.
+def typed_columns(names: Sequence[str], chosen: Sequence[int]) -> str:
+    """Write columns as ``columns`` takes them: by name, or by ranges where they are many.
 
-    >>> print(columns_option(["a", "b, c", "d"], [1, 2]))
-    '"b, c",d'
-    >>> columns_option([f"x{i}" for i in range(20)], [1, *range(4, 20)])
+    >>> print(typed_columns(["a", "b, c", "d"], [1, 2]))
+    "b, c",d
+    >>> typed_columns([f"x{i}" for i in range(20)], [1, *range(4, 20)])
     '2-2,5-20'
     """
     picked = [names[index] for index in chosen[: SHOWN + 1]]
     if len(picked) <= SHOWN and all(_can_be_typed(name) for name in picked):
-        return shlex.quote(",".join(_field(name) for name in picked))
+        return ",".join(_field(name) for name in picked)
     ranges: list[list[int]] = []
     for index in chosen:
         if ranges and ranges[-1][1] == index - 1:
@@ -188,7 +196,7 @@ def _can_be_typed(name: str) -> bool:
 
 
 def _field(name: str) -> str:
-    """Return a name as a field of CSV, which is how ``--columns`` is read."""
+    """Return a name as a field of CSV, which is how ``columns`` is read."""
     return '"' + name.replace('"', '""') + '"' if set(name) & set(',"') else name
 
 

@@ -16,6 +16,7 @@ from sketchmeans.estimators import FullKernelKMeans, KernelEmbedding, KernelKMea
 from sketchmeans.models import points as stored_points
 from sketchmeans.models.container import Entry, ModelFileError
 from sketchmeans.models.points import FLOATS, Spec
+from sketchmeans.text import called
 
 Model = KernelKMeans | FullKernelKMeans | KernelEmbedding
 Check = Callable[[str, Any], None]
@@ -133,12 +134,12 @@ def _check_parameters(parameters: Any, cls: type[Model]) -> None:
     for name, value in parameters.items():
         _check_scalar(name, value)
     if not isinstance(parameters.get("random_state"), int | None):
-        raise ModelFileError("its random_state is neither a whole number nor null.")
+        raise ModelFileError(f"its {called('random_state')} is neither a whole number nor null.")
     cls(**parameters)._check_options()
     if abs(parameters.get("n_jobs") or 0) > MOST_JOBS:
         raise ModelFileError(
-            f"n_jobs={parameters['n_jobs']} is more than the {MOST_JOBS} threads that a file may "
-            "ask for. Set n_jobs=-1 before saving to use all cores."
+            f"{called('n_jobs')}={parameters['n_jobs']} is more than the {MOST_JOBS} threads that "
+            f"a file may ask for. Set {called('n_jobs')}=-1 before saving to use all cores."
         )
 
 
@@ -165,7 +166,9 @@ def _check_scalar(name: str, value: Any) -> None:
     if _is_short_text(value):
         return
     if not isinstance(value, int | float | None):
-        raise ModelFileError(f"{name:.80}={value!r:.80} is neither a number nor a short text.")
+        raise ModelFileError(
+            f"{called(name):.80}={value!r:.80} is neither a number nor a short text."
+        )
     if isinstance(value, float):
         check_number(name, value)
 
@@ -187,7 +190,9 @@ def certificate_of(described: Any, *, needed: bool) -> Certificate | None:
         kind = {"n_clusters": int, "assumes_psd": bool, "reason": str}.get(name, float)
         wide = isinstance(value, int | float) if kind is float else isinstance(value, kind)
         if not wide and not (value is None and name not in needs):
-            raise ModelFileError(f"{name}={value!r:.80} of its certificate_ is no {kind.__name__}.")
+            raise ModelFileError(
+                f"{called(name)}={value!r:.80} of its certificate_ is no {kind.__name__}."
+            )
     certificate = Certificate(**described)
     for first, others in (
         ("objective_upper", ("objective_lower", "optimum_lower")),

@@ -14,6 +14,7 @@ from sketchmeans.engine.run import Run
 from sketchmeans.engine.threads import Crew
 from sketchmeans.operators.base import THREAD_BYTES, KernelOperator, Right, audited_rows
 from sketchmeans.operators.cross import CrossKernel
+from sketchmeans.text import called
 
 
 class PrecomputedOperator(KernelOperator):
@@ -160,6 +161,6 @@ class GivenRows:
             raise ValueError(
                 "distances in feature space need κ(x, x), which rows of a precomputed kernel hold "
                 "only for the training samples. Score the training kernel, or score without "
-                "refinement (n_refine=0)."
+                f"refinement ({called('n_refine')}=0)."
             )
         return self.diagonal

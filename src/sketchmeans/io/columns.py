@@ -9,7 +9,8 @@ import warnings
 from collections.abc import Sequence
 
 from sketchmeans.io.opening import DataError
-from sketchmeans.io.source import Source, column_option, columns_option, listed, quoted
+from sketchmeans.io.source import Source, listed, quoted, typed_column, typed_columns
+from sketchmeans.text import called, setting
 
 
 def choose_columns(
@@ -18,19 +19,20 @@ def choose_columns(
     id_column: str | None,
     label_column: str | None,
     expected: Sequence[str] | None,
-) -> tuple[list[int], list[int]]:
-    """Return the columns to carry along, and the features."""
-    kept = [find_column(source, name) for name in (id_column, label_column) if name is not None]
+) -> tuple[list[int], dict[str, int]]:
+    """Return the features, and the columns to carry along as "id" and "label"."""
+    roles = {"id": id_column, "label": label_column}
+    kept = {role: _place(source, name) for role, name in roles.items() if name is not None}
     if columns is not None:
         wanted = next(csv.reader([columns])) if isinstance(columns, str) else columns
         features = [index for name in wanted for index in _span(source, name)]
     elif expected is not None and source.named:
         features = [_expected(source, name) for name in expected]
     else:
-        features = [index for index in range(len(source.names)) if index not in kept]
+        features = [index for index in range(len(source.names)) if index not in kept.values()]
         _refuse_nameless(source, features)
     seen: set[int] = set()
-    for index in [*kept, *features]:
+    for index in [*kept.values(), *features]:
         if index in seen:
             raise DataError(
                 f"column {quoted(source.names[index])} is asked for twice. Name it once: a column "
@@ -41,7 +43,9 @@ def choose_columns(
         raise DataError(f"{source.file.name} has no column left to cluster by.")
     if columns is not None and expected is not None and source.named:
         features = _in_order(source, features, expected)
-    return kept, features
+    if source.n_wanted is not None:
+        _check_number(source, features, source.n_wanted)
+    return features, kept
 
 
 def _refuse_nameless(source: Source, features: Sequence[int]) -> None:
@@ -52,14 +56,15 @@ def _refuse_nameless(source: Source, features: Sequence[int]) -> None:
         others = [index for index in features if index not in source.nameless]
         said = (
             f"{source.file.name}: column {place + 1} has no name, as the row index that pandas "
-            f"writes. Carry it along with --id-column {column_option(source.names, place)}"
+            f"writes. Carry it along with {setting('id_column', typed_column(source.names, place))}"
         )
         if others:
-            said += f", or choose columns: --columns {columns_option(source.names, others)}"
+            chosen = setting("columns", typed_columns(source.names, others))
+            said += f", or choose columns: {chosen}"
         raise DataError(f"{said}.")
 
 
-def check_number(source: Source, features: Sequence[int], n_features: int) -> None:
+def _check_number(source: Source, features: Sequence[int], n_features: int) -> None:
     """Refuse another number of features than the model has, unless the last ones are just empty."""
     found = len(features)
     if found == n_features:
@@ -68,15 +73,15 @@ def check_number(source: Source, features: Sequence[int], n_features: int) -> No
     if found > n_features or not source.may_widen or list(features) != list(range(found)):
         raise DataError(
             f"{source.file.name} has {found:,} feature columns, and the model was fitted to "
-            f"{n_features:,}. Choose the same columns with --columns, and leave ids out with "
-            "--id-column."
+            f"{n_features:,}. Choose the same columns with {called('columns')}, and leave ids out "
+            f"with {called('id_column')}."
         )
     if source.base_is_guessed:
         warnings.warn(
             f"the indices of {source.file.name} run from 1 to {found:,}, where the model has "
             f"{n_features:,} columns. They are taken to count from 1; if they count from 0, say "
-            "--libsvm-base 0.",
-            stacklevel=3,
+            f"{setting('libsvm_base', 0)}.",
+            stacklevel=4,
         )
 
 
@@ -85,12 +90,12 @@ def _span(source: Source, text: str) -> list[int]:
     text = text if text in source.places else text.strip()
     span = re.fullmatch(r"(\d{1,9})-(\d{1,9})", text)
     if text in source.places or span is None:
-        return [find_column(source, text)]
+        return [_place(source, text)]
     first, last = int(span[1]), int(span[2])
     if not 1 <= first <= last <= len(source.names):
         raise DataError(
-            f"--columns {text} goes beyond the {len(source.names)} columns of {source.file.name}, "
-            "which are counted from 1."
+            f"{setting('columns', text)} goes beyond the {len(source.names)} columns of "
+            f"{source.file.name}, which are counted from 1."
         )
     return list(range(first - 1, last))
 
@@ -101,7 +106,7 @@ def _expected(source: Source, name: str) -> int:
         raise DataError(
             f"{source.file.name} has no column {quoted(name)}, which the model was fitted to. "
             f"Its columns are {listed(source.names)}. Rename them, or say which ones with "
-            "--columns, in the order of the model."
+            f"{called('columns')}, in the order of the model."
         )
     return source.places[name]
 
@@ -115,14 +120,14 @@ def _in_order(source: Source, features: list[int], expected: Sequence[str]) -> l
     for place, name in enumerate(names):
         if places.get(name, place) != place:
             raise DataError(
-                f"--columns has {quoted(name)} in place {place + 1}, and the model in place "
-                f"{places[name] + 1}. Put columns in the order of the model: "
+                f"{called('columns')} has {quoted(name)} in place {place + 1}, and the model in "
+                f"place {places[name] + 1}. Put columns in the order of the model: "
                 f"{listed(list(expected))}."
             )
     return features
 
 
-def find_column(source: Source, name: str) -> int:
+def _place(source: Source, name: str) -> int:
     """Return the place of a column, by its name or else by its number from 1."""
     if name in source.places:
         return source.places[name]
