@@ -38,6 +38,7 @@ from benchmarks.timing import SEED, Report, Target, standalone
 from sketchmeans import FullKernelKMeans, KernelKMeans
 from sketchmeans.certificate.objective import memberships
 from sketchmeans.engine import count_threads
+from sketchmeans.engine.run import Run
 from sketchmeans.operators import DataOperator
 
 FEATURES, CLUSTERS, FACTOR = 20, 8, 4
@@ -161,7 +162,7 @@ def objectives(n: int, labellings: list[np.ndarray]) -> list[float]:
     X, _ = cores_and_shells(n, FEATURES, "float32")
     Z = np.hstack([memberships(labels, None, CLUSTERS) for labels in labellings])
     operator = DataOperator(X, median_rbf(X, FACTOR))
-    found = operator.multiply(Z, n_threads=count_threads(None))
+    found = operator.multiply(Z, Run(count_threads(None)))
     within = np.vecdot(Z, found.W, axis=0) / np.maximum(Z.sum(axis=0), 1)
     return list(found.diagonal.sum() - within.reshape(len(labellings), CLUSTERS).sum(axis=1))
 

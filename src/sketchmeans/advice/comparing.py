@@ -82,7 +82,7 @@ def compare(
 ) -> Table:
     """Cluster X by every method at equal memory, and measure all of them exactly.
 
-    Passes over K: one a method and seed to measure it, beside its own.
+    Passes over K: one per method and seed to measure it, beside its own.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def compare(
     rank : int, optional
         Columns of the embedding; n_clusters if left out.
     width : int, optional
-        Numbers kept a sample, by every method but the exact one; twice ``rank`` if left out.
+        Numbers kept per sample, by every method but the exact one; twice ``rank`` if left out.
     variants : sequence of str, optional
         Names from ``VARIANTS``; all of them if left out.
     n_seeds : int
@@ -108,34 +108,28 @@ def compare(
     Returns
     -------
     Table
-        A row a method: mean relative kernel error (Frobenius and trace, exact), mean exact
+        A row per method: mean relative kernel error (Frobenius and trace, exact), mean exact
         objective and its ratio to the least of the table, agreement with ``y``, kernel entries,
         seconds, and peak memory of one fit as Python's allocator saw it.
     """
-    names = list(VARIANTS) if variants is None else list(variants)
-    unknown = [name for name in names if name not in VARIANTS]
-    if unknown:
-        raise ValueError(f"variants {unknown} are not known. Known: {'; '.join(VARIANTS)}.")
+    names = _checked(variants, options)
     rank = n_clusters if rank is None else rank
     width = 2 * rank if width is None else width
     seeds = check_random_state(random_state).randint(2**31 - 1, size=n_seeds)
-    if options.get("kernel") == "precomputed" and variants is None:
-        names.remove("nystrom, kmeans")  # there are no points to put landmarks among
+    over = max(width - rank, 0)
+    tell = progress or (lambda name, done, total: None)
     rows = []
     for name in names:
-        chosen = {"rank": rank, "oversampling": max(width - rank, 0), **options, **VARIANTS[name]}
-        if chosen.get("method") == "exact":
-            del chosen["oversampling"]
+        extra = {} if VARIANTS[name].get("method") == "exact" else {"oversampling": over}
         trials = []
         for index, seed in enumerate(seeds):
-            if progress is not None:
-                progress(name, index, n_seeds)
-            trial = _try(KernelKMeans(n_clusters, random_state=int(seed), **chosen), X, y, index)
-            if trial.model.gamma_ is not None:  # one kernel for the whole table
-                options["gamma"] = chosen["gamma"] = trial.model.gamma_
+            tell(name, index, n_seeds)
+            chosen = {"rank": rank, **extra, **options, **VARIANTS[name], "random_state": int(seed)}
+            trial = _try(KernelKMeans(n_clusters, **chosen), X, y, traced=index == 0)
+            if trial.model.gamma_ is not None:
+                options["gamma"] = trial.model.gamma_  # one kernel for the whole table
             trials.append(trial)
-        if progress is not None:
-            progress(name, n_seeds, n_seeds)
+        tell(name, n_seeds, n_seeds)
         rows.append(_row(name, trials))
     least = min(row["objective"] for row in rows)
     for row in rows:
@@ -159,15 +153,25 @@ class _Trial:
     """Bytes, as Python's allocator saw them; 0 where they were not traced."""
 
 
-def _try(model: KernelKMeans, X: Any, y: Any, index: int) -> _Trial:
-    """Fit and measure; the first fit of a method is traced."""
+def _checked(variants: Sequence[str] | None, options: dict[str, Any]) -> list[str]:
+    """Return the names of the rows; refuse those that are not known."""
+    names = list(VARIANTS) if variants is None else list(variants)
+    if unknown := [name for name in names if name not in VARIANTS]:
+        raise ValueError(f"variants {unknown} are not known. Known: {'; '.join(VARIANTS)}.")
+    if options.get("kernel") == "precomputed" and variants is None:
+        names.remove("nystrom, kmeans")  # there are no points to put landmarks among
+    return names
+
+
+def _try(model: KernelKMeans, X: Any, y: Any, *, traced: bool) -> _Trial:
+    """Fit and measure; trace the memory of the fit, if asked."""
     peak = 0
-    if index == 0:
+    if traced:
         tracemalloc.start()
     start = time.perf_counter()
     model.fit(X)
     seconds = time.perf_counter() - start
-    if index == 0:
+    if traced:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     values = measure(kernel_of(model, X), model.embedding_, model.labels_, run_of(model))

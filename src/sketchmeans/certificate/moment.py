@@ -9,6 +9,8 @@ coordinates over that problem is such an S. No randomness is involved.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from sketchmeans._arrays import FloatArray
@@ -98,9 +100,15 @@ def leading_sum_bound(theta: FloatArray, k: int, t: float, f2: float, m: int) ->
         return max(high, low)
     if squares(high) <= f2:
         return high
-    # squares() is convex in the leading sum. Start from its minimiser, found by ternary search;
-    # from there it rises to the right, and the last point at most f² is the bound. Halving ends
-    # on the safe side of that point, where scipy.optimize.brentq may end on either.
+    return _last_below(squares, low, high, f2)
+
+
+def _last_below(squares: Callable[[float], float], low: float, high: float, f2: float) -> float:
+    """Return the last point at which a convex function is at most f², from above.
+
+    Start from its minimiser, found by ternary search; from there it rises to the right. Halving
+    ends on the safe side of the point, where scipy.optimize.brentq may end on either.
+    """
     left, right = low, high
     for _ in range(80):  # (2/3)^80 is below rounding
         one, two = left + (right - left) / 3, right - (right - left) / 3

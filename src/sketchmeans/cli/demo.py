@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sketchmeans.blas import OneBlasThread
 from sketchmeans.cli.options import examples
 
 if TYPE_CHECKING:
@@ -88,11 +89,10 @@ def _show_rings() -> None:
 
     from sketchmeans.advice.comparing import accuracy
     from sketchmeans.datasets import make_rings
-    from sketchmeans.engine import Crew
     from sketchmeans.estimators import KernelKMeans
 
     X, truth = make_rings(4000, random_state=0)
-    with Crew(1):
+    with OneBlasThread():
         plain = KMeans(2, n_init=10, random_state=0).fit_predict(X)
     rings = KernelKMeans(
         2, kernel="polynomial", degree=2, coef0=0, rank=2, oversampling=10, random_state=0
@@ -132,7 +132,6 @@ def _show_digits() -> None:
     from sklearn.datasets import load_digits
     from sklearn.metrics import normalized_mutual_info_score
 
-    from sketchmeans.engine import Crew
     from sketchmeans.estimators import KernelKMeans
 
     digits = load_digits()
@@ -140,7 +139,7 @@ def _show_digits() -> None:
     model = KernelKMeans(10, gamma="4*median", n_passes=2, n_refine=1, random_state=0)
     model.fit(digits.data / 16)
     seconds = time.perf_counter() - start
-    with Crew(1):
+    with OneBlasThread():
         baseline = KMeans(10, n_init=10, random_state=0).fit_predict(digits.data / 16)
     click.echo("Handwritten digits, 1,797 images of 64 pixels, ten clusters, rbf kernel.\n")
     click.echo("  cluster  images  mostly")

@@ -37,17 +37,13 @@ def nystrom(
     Parameters
     ----------
     operator : KernelOperator
-        K.
     columns : int
         Landmarks, the paper's m.
     rank : int
         Columns of the embedding.
     seed : int
-        Fixes the landmarks.
     sampling : {"uniform", "diagonal", "column-norm", "leverage", "kmeans"}
-        Uniform without replacement (Williams–Seeger); with probability in proportion to K_ii or to
-        the squared norm of a column (Drineas–Mahoney; Kumar et al.); by recursive ridge leverage
-        scores (Musco–Musco); centers of K-means on the data (Zhang–Kwok).
+        How the landmarks are found; see ``lowrank.landmarks``.
     truncation : {"late", "early"}
         "late" cuts K̂ to ``rank`` after it is formed. "early" takes the pseudo-inverse of rank
         ``rank`` of the small matrix, as the paper's baseline does, and is less accurate.

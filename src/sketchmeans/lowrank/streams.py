@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
+from sketchmeans._arrays import FloatArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.checks import check_count
 from sketchmeans.engine import Pass, count_threads
@@ -95,8 +96,28 @@ class ColumnStream:
         block : array of shape (n_samples, m)
             Whole columns.
         """
-        block = block.toarray() if sparse.issparse(block) else np.asarray(block)
         start = operator.index(start)
+        block = self._checked(start, block)
+        stop = start + block.shape[1]
+        if start == stop:
+            return
+        columns = slice(start, stop)
+        with OneBlasThread():  # the same bits everywhere
+            self._W[columns] = self.sketch.apply(block, n_threads=self.n_threads)
+            chosen = self._audited[(self._audited >= start) & (self._audited < stop)]
+            truth = self.sketch.apply(block[:, chosen - start].astype(np.float64))
+        self._error += float(np.square(self._W[chosen] - truth).sum())
+        self._size += float(np.square(truth).sum())
+        self._row_sums[columns] = block.sum(axis=0, dtype=np.float64)
+        self._squares[columns] = np.einsum("ij,ij->j", block, block, dtype=np.float64)
+        self._diagonal[columns] = block[columns].diagonal()
+        self._seen[columns] = True
+        if block.dtype == np.float32:
+            self.dtype = np.dtype(np.float32)
+
+    def _checked(self, start: int, block: Any) -> FloatArray:
+        """Return the columns from ``start`` on as floats; refuse what they cannot be."""
+        block = block.toarray() if sparse.issparse(block) else np.asarray(block)
         n = self.n_samples
         if block.ndim != 2 or block.shape[0] != n:
             raise ValueError(
@@ -115,35 +136,24 @@ class ColumnStream:
             again = start + int(np.argmax(self._seen[columns]))
             raise ValueError(f"column {again} came twice: each column is pushed once.")
         if start == stop:
-            return
+            return block
         with np.errstate(over="ignore", invalid="ignore"):
             sum_of_squares(block, slice(0, n), columns)
-        diagonal = block[np.arange(start, stop), np.arange(stop - start)]
+        square = block[columns]
+        diagonal = square.diagonal()
         if (diagonal < 0).any():
             worst = int(np.argmin(diagonal))
             raise ValueError(
                 f"K[{start + worst}, {start + worst}] = {diagonal[worst]:g} is negative: a kernel "
                 "matrix has a non-negative diagonal."
             )
-        square = block[columns]
         tolerance = 1e-3 if block.dtype == np.float32 else 1e-6
         if np.abs(square - square.T).max() > tolerance * np.abs(square).max():
             raise ValueError(
                 f"the columns {start}:{stop} of the kernel are not symmetric among themselves: "
                 "push columns of a symmetric matrix."
             )
-        with OneBlasThread():  # BLAS on one thread: the same bits everywhere
-            self._W[columns] = self.sketch.apply(block, n_threads=self.n_threads)
-            chosen = self._audited[(self._audited >= start) & (self._audited < stop)]
-            truth = self.sketch.apply(block[:, chosen - start].astype(np.float64))
-        self._error += float(np.square(self._W[chosen] - truth).sum())
-        self._size += float(np.square(truth).sum())
-        self._row_sums[columns] = block.sum(axis=0, dtype=np.float64)
-        self._squares[columns] = np.einsum("ij,ij->j", block, block, dtype=np.float64)
-        self._diagonal[columns] = diagonal
-        self._seen[columns] = True
-        if block.dtype == np.float32:
-            self.dtype = np.dtype(np.float32)
+        return block
 
     def result(self) -> Pass:
         """Return the finished pass; an error names the columns that are missing."""

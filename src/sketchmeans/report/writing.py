@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.atomic import refuse_existing, whole_file
-from sketchmeans.engine import Crew
+from sketchmeans.blas import OneBlasThread
 from sketchmeans.report.content import Preparation, Samples
 from sketchmeans.report.findings import Findings
 from sketchmeans.report.page import page
@@ -69,7 +69,7 @@ def write_report(
     names = X.columns if feature_names is None and hasattr(X, "to_numpy") else feature_names
     X, ids, truth = _checked_rows(len(model.labels_), X=X, ids=ids, truth=truth)
     samples = _samples(model, X, names, ids, preparation or Preparation())
-    with Crew(1):  # sums that BLAS splits among threads would have other bits
+    with OneBlasThread():  # sums that BLAS splits among threads would have other bits
         text = page(Findings(model, samples, X, truth, command, source, random_state))
     with whole_file(path, way_out=way_out) as temporary:
         temporary.write_bytes(text.encode("utf-8"))

@@ -14,8 +14,8 @@ from sklearn.preprocessing import normalize, scale
 
 from sketchmeans._arrays import FloatArray
 from sketchmeans.advice.comparing import accuracy
+from sketchmeans.blas import OneBlasThread
 from sketchmeans.datasets import load_segmentation, make_rings
-from sketchmeans.engine import Crew
 from sketchmeans.estimators import KernelKMeans
 from sketchmeans.reproduce.trials import Contender, Problem, Report, Row, run, silent
 
@@ -136,7 +136,7 @@ def rings_picture(seed: int) -> RingsPicture:
     """Return the data of Figures 1 and 2 from the first draw that Table 1 averages over."""
     first = int(np.random.default_rng(seed).integers(2**31 - 1, size=1)[0])
     X, truth = rings(first)
-    with Crew(1):
+    with OneBlasThread():
         plain = KMeans(2, n_init=10, random_state=first).fit(X)
     mapped = []
     for contender in (*TABLE_1[:4], TABLE_1[5], TABLE_1[9]):

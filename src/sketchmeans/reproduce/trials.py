@@ -13,7 +13,7 @@ from sklearn.metrics import normalized_mutual_info_score
 
 from sketchmeans._arrays import FloatArray
 from sketchmeans.advice.comparing import accuracy, measure
-from sketchmeans.engine import Crew
+from sketchmeans.blas import OneBlasThread
 from sketchmeans.estimators import FullKernelKMeans, KernelKMeans
 from sketchmeans.estimators.fitted import kernel_of
 
@@ -116,7 +116,7 @@ def run_trial(problem: Problem, contender: Contender, seed: int) -> Outcome:
     """Cluster the data of ``seed`` by the contender, and measure its exact error."""
     X, truth = problem.draw(seed)
     if contender.kind == "plain":
-        with Crew(1):
+        with OneBlasThread():
             plain = KMeans(
                 problem.n_clusters, n_init=10, max_iter=problem.max_iter, random_state=seed
             ).fit(X)
