@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import Array, FloatArray
 
 BLOCK = 4096
 """Rows handled at a time where a whole array would be too much."""
@@ -127,7 +127,7 @@ def multiply_rows(A: FloatArray, T: FloatArray) -> FloatArray:
     return product
 
 
-def multiply_columns(columns: FloatArray, matrix: FloatArray) -> FloatArray:
+def multiply_columns(columns: FloatArray, matrix: Array) -> FloatArray:
     """Return columnsᵀ @ matrix, summed in float64 over fixed chunks of rows."""
     product = np.zeros((columns.shape[1], matrix.shape[1]))
     for rows in row_blocks(len(matrix), 1024):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import FloatArray, IntArray
 
 
 def make_rings(
@@ -17,7 +17,7 @@ def make_rings(
     inner_share: float = 0.54,
     noise: float = 0.12,
     random_state: Any = None,
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[FloatArray, IntArray]:
     """Draw two concentric rings in the plane: two clusters that no line separates.
 
     The paper draws such a set (n = 4000) and prints plain K-means at 0.53 accuracy and the kernel
@@ -51,7 +51,7 @@ def make_rings(
     return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)]), y
 
 
-def load_segmentation() -> tuple[FloatArray, FloatArray]:
+def load_segmentation() -> tuple[FloatArray, IntArray]:
     """Return the image segmentation data of the paper: 2310 regions, 19 attributes, 7 classes.
 
     The installed ``river`` package holds the file without the third attribute of the original,

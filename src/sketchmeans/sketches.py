@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import Array
 from sketchmeans.blocks import multiply_columns
 from sketchmeans.engine import engine_name, fwht
 from sketchmeans.engine.native import aligned_zeros
@@ -49,7 +49,7 @@ class Sketch(ABC):
             raise ValueError(f"a sketch needs at least one row and column, not {n} × {width}.")
         self.n, self.width, self.seed = n, width, seed
         self._key = np.random.SeedSequence(seed).generate_state(2, np.uint64)
-        self._matrix: FloatArray | None = None
+        self._matrix: Array | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(n={self.n}, width={self.width}, seed={self.seed})"
@@ -58,10 +58,10 @@ class Sketch(ABC):
         return np.random.Generator(np.random.Philox(key=self._key, counter=[0, 0, chunk, stream]))
 
     @abstractmethod
-    def _chunk(self, start: int, stop: int, random: np.random.Generator) -> FloatArray:
+    def _chunk(self, start: int, stop: int, random: np.random.Generator) -> Array:
         """Make the rows [start, stop) of one chunk."""
 
-    def rows(self, start: int, stop: int) -> FloatArray:
+    def rows(self, start: int, stop: int) -> Array:
         """Return the rows [start, stop) of Ω."""
         out = np.empty((stop - start, self.width), self.dtype)
         for chunk in range(start // CHUNK, -(-stop // CHUNK)):
@@ -72,7 +72,7 @@ class Sketch(ABC):
         return out
 
     @property
-    def matrix(self) -> FloatArray:
+    def matrix(self) -> Array:
         """The whole of Ω, made once: a pass meets each block of its rows n / tile times."""
         # NOTE: before Python 3.12 ``cached_property`` has a lock that all sketches share. A child
         # that was forked while another thread drew a sketch would wait for it for ever.
@@ -85,7 +85,7 @@ class Sketch(ABC):
         """Drop the matrix; it is made again if it is asked for."""
         self._matrix = None
 
-    def apply(self, columns: FloatArray, *, n_threads: int = 1) -> FloatArray:
+    def apply(self, columns: Array, *, n_threads: int = 1) -> Array:
         """Return columnsᵀΩ for whole columns of the kernel, an array of shape (n, m)."""
         del n_threads  # the product with explicit rows is BLAS's
         return multiply_columns(columns, self.matrix)
@@ -118,7 +118,7 @@ class HadamardSketch(Sketch):
         self._mix = random.integers(0, self.order, 5, dtype=np.uint64)
         self._mix[[0, 2, 4]] |= np.uint64(1)
 
-    def positions(self, start: int, stop: int) -> FloatArray:
+    def positions(self, start: int, stop: int) -> Array:
         """Return where the samples [start, stop) sit among the N positions: a bijection."""
         mask = np.uint64(self.order - 1)
         shift = np.uint64((self.order.bit_length()) // 2)
@@ -130,17 +130,17 @@ class HadamardSketch(Sketch):
         x ^= x >> shift
         return (a3 * x) & mask
 
-    def _chunk(self, start: int, stop: int, random: np.random.Generator) -> FloatArray:
+    def _chunk(self, start: int, stop: int, random: np.random.Generator) -> Array:
         parity = np.bitwise_count(self.positions(start, stop)[:, None] & self._columns) & 1
         return _signs(random, stop - start)[:, None] * (1 - 2 * parity.astype(np.int8))
 
-    def apply(self, columns: FloatArray, *, n_threads: int = 1) -> FloatArray:
+    def apply(self, columns: Array, *, n_threads: int = 1) -> Array:
         """Return columnsᵀΩ: by the fast transform for wide sketches, else by explicit rows."""
         if self.width < FWHT_MIN_WIDTH[engine_name()][columns.dtype.itemsize]:
             return super().apply(columns, n_threads=n_threads)
         return self.apply_by_transform(columns, n_threads=n_threads)
 
-    def apply_by_transform(self, columns: FloatArray, *, n_threads: int = 1) -> FloatArray:
+    def apply_by_transform(self, columns: Array, *, n_threads: int = 1) -> Array:
         """Return columnsᵀΩ as Rᵀ(H(D·columns)): N·log₂ N additions a column."""
         spread = aligned_zeros((self.order, columns.shape[1]), columns.dtype)
         for start in range(0, self.n, CHUNK):
@@ -156,7 +156,7 @@ class GaussianSketch(Sketch):
     name = "gaussian"
     dtype = np.float64
 
-    def _chunk(self, start: int, stop: int, random: np.random.Generator) -> FloatArray:
+    def _chunk(self, start: int, stop: int, random: np.random.Generator) -> Array:
         return random.standard_normal((stop - start, self.width))
 
 
@@ -165,7 +165,7 @@ class RademacherSketch(Sketch):
 
     name = "rademacher"
 
-    def _chunk(self, start: int, stop: int, random: np.random.Generator) -> FloatArray:
+    def _chunk(self, start: int, stop: int, random: np.random.Generator) -> Array:
         return _signs(random, (stop - start, self.width))
 
 
@@ -175,7 +175,7 @@ class SparseSketch(Sketch):
     name = "sparse"
     nonzeros = 8
 
-    def _chunk(self, start: int, stop: int, random: np.random.Generator) -> FloatArray:
+    def _chunk(self, start: int, stop: int, random: np.random.Generator) -> Array:
         count = min(self.nonzeros, self.width)
         places = random.random((stop - start, self.width)).argsort(axis=1)[:, :count]
         block = np.zeros((stop - start, self.width), np.int8)
@@ -191,7 +191,7 @@ class IdentitySketch(Sketch):
     def __init__(self, n: int) -> None:
         super().__init__(n, n, 0)
 
-    def _chunk(self, start: int, stop: int, random: np.random.Generator) -> FloatArray:
+    def _chunk(self, start: int, stop: int, random: np.random.Generator) -> Array:
         return np.eye(stop - start, self.n, start, dtype=np.int8)
 
 
@@ -208,5 +208,5 @@ def make_sketch(name: str, n: int, width: int, seed: int) -> Sketch:
     return SKETCHES[name](n, width, seed)
 
 
-def _signs(random: np.random.Generator, shape: int | tuple[int, ...]) -> FloatArray:
+def _signs(random: np.random.Generator, shape: int | tuple[int, ...]) -> Array:
     return (2 * random.integers(0, 2, shape, dtype=np.int8) - 1).astype(np.int8)

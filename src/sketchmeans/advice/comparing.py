@@ -14,7 +14,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils import check_random_state
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import Array, FloatArray, IntArray
 from sketchmeans.certificate.objective import exact_objective, memberships
 from sketchmeans.engine.run import ALONE, Run
 from sketchmeans.estimators import KernelKMeans
@@ -39,7 +39,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 """What ``compare`` compares: options of ``KernelKMeans`` by the name of a row."""
 
 
-def accuracy(truth: FloatArray, labels: FloatArray) -> float:
+def accuracy(truth: Array, labels: IntArray) -> float:
     """Return the share of samples in the right cluster, under the best matching of clusters."""
     table = contingency_matrix(truth, labels)
     rows, columns = linear_sum_assignment(-table)
@@ -47,7 +47,7 @@ def accuracy(truth: FloatArray, labels: FloatArray) -> float:
 
 
 def measure(
-    operator: KernelOperator, Y: FloatArray, labels: FloatArray, run: Run = ALONE
+    operator: KernelOperator, Y: FloatArray, labels: IntArray, run: Run = ALONE
 ) -> dict[str, float]:
     """Return the exact errors of K ≈ YYᵀ and the exact objective of labels, from one pass.
 

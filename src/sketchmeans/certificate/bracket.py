@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blocks import gram, masses, row_blocks
 from sketchmeans.certificate.moments import Moments, unit_vector
 from sketchmeans.certificate.objective import memberships
 
 
-def approximate_objective(F: FloatArray, labels: FloatArray, weights: FloatArray | None) -> float:
+def approximate_objective(F: FloatArray, labels: IntArray, weights: FloatArray | None) -> float:
     """L̂(C) = tr JK̂J − ⟨JK̂J, CᵀC⟩ for K̂ = FFᵀ, in the coordinates of D^½ K D^½."""
     n_clusters = int(labels.max(initial=0)) + 1
     weights = masses(weights, len(F))
@@ -33,7 +33,7 @@ def approximate_objective(F: FloatArray, labels: FloatArray, weights: FloatArray
 
 
 def bracket(
-    F: FloatArray, labels: FloatArray, weights: FloatArray | None, known: Moments
+    F: FloatArray, labels: IntArray, weights: FloatArray | None, known: Moments
 ) -> tuple[float, float]:
     """L̂ ≤ L(labels) ≤ L̂ + tr(JEJ), for labels of any origin (the bracket theorem)."""
     value = approximate_objective(F, labels, weights)

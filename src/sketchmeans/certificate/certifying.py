@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.blocks import gram
 from sketchmeans.certificate.bracket import bracket
@@ -129,7 +129,7 @@ def certificate_for(
 
 def _bounded(
     plain: Certificate,
-    labels: FloatArray,
+    labels: IntArray,
     approximation: LowRank,
     root: FloatArray | None,
     wanted: Wanted,
@@ -170,7 +170,7 @@ def _bounded(
 
 
 def _check(
-    labels: FloatArray, n: int, n_clusters: int | None, failure_probability: float | None
+    labels: IntArray, n: int, n_clusters: int | None, failure_probability: float | None
 ) -> int:
     """Refuse what cannot be certified; return the number of clusters of the best clustering."""
     if labels.shape != (n,) or labels.dtype.kind not in "iu" or (n and labels.min() < 0):
@@ -269,7 +269,7 @@ class _Later:
 
 def _later_pass(
     operator: KernelOperator | None,
-    labels: FloatArray,
+    labels: IntArray,
     approximation: LowRank,
     wanted: Wanted,
     run: Run,

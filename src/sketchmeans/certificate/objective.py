@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import Array, FloatArray, IntArray
 
 
-def memberships(labels: FloatArray, weights: FloatArray | None, n_clusters: int) -> FloatArray:
+def memberships(labels: IntArray, weights: FloatArray | None, n_clusters: int) -> Array:
     """Return the n × K matrix of memberships: ones as bytes, or these weights."""
     inside = labels[:, None] == np.arange(n_clusters)
     return inside.astype(np.int8) if weights is None else inside * weights[:, None]
 
 
-def exact_objective(trace: float, members: FloatArray, sums: FloatArray) -> float:
+def exact_objective(trace: float, members: Array, sums: FloatArray) -> float:
     """Return L from tr K, memberships (of weighted samples their roots) and K times them.
 
     An empty cluster counts nothing.

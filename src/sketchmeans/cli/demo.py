@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sketchmeans._arrays import IntArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.cli.options import examples
 
@@ -112,7 +113,7 @@ def _show_rings() -> None:
     )
 
 
-def _draw(X: FloatArray, labels: FloatArray) -> list[str]:
+def _draw(X: FloatArray, labels: IntArray) -> list[str]:
     """Draw points of the plane in the terminal: the commoner of two clusters in each cell."""
     import numpy as np
 

@@ -1,4 +1,4 @@
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import Array, FloatArray, IntArray
 
 DOT: int
 MANHATTAN: int
@@ -17,7 +17,7 @@ def tile(
     right_omega: FloatArray,
     left_W: FloatArray,
     *,
-    right: FloatArray | None = None,
+    right: Array | None = None,
     features: int = 0,
     map: int = ...,
     degree: int = 1,
@@ -29,9 +29,9 @@ def tile(
     diagonal: FloatArray | None = None,
     zero_distance: bool = False,
 ) -> float: ...
-def pack(rows: FloatArray, panels: FloatArray, /) -> None: ...
+def pack(rows: IntArray, panels: FloatArray, /) -> None: ...
 def apply_map(map: int, degree: int, numbers: FloatArray, /) -> None: ...
-def transform(matrix: FloatArray, progress: FloatArray | None = None, /) -> None: ...
+def transform(matrix: Array, progress: FloatArray | None = None, /) -> None: ...
 def sparse_dots(
     left_starts: FloatArray,
     left_places: FloatArray,

@@ -9,7 +9,7 @@ from typing import NoReturn, Protocol
 
 import numpy as np
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import Array, FloatArray, IntArray
 from sketchmeans.blocks import row_blocks
 from sketchmeans.engine.run import ALONE, Run
 from sketchmeans.engine.schedule import Turns, tile_rows, tournament
@@ -71,7 +71,7 @@ class RightHandSide:
 
     def __init__(
         self,
-        matrix: FloatArray,
+        matrix: Array,
         carried: FloatArray | None,
         dtype: np.dtype,
         *,
@@ -118,7 +118,7 @@ _SMALL_PRODUCT = 1_000_000
 """Multiply-adds up to which OpenBLAS multiplies without packing; measured, not required."""
 
 
-def thin_product(T: FloatArray, right: FloatArray) -> FloatArray:
+def thin_product(T: FloatArray, right: Array) -> FloatArray:
     """Return T @ right for a narrow ``right``, in slabs of rows that BLAS multiplies unpacked.
 
     NOTE: packing a tile for a dozen columns costs as much as the product. Slabs small enough for
@@ -216,7 +216,7 @@ def strip_pass(
     width: int,
     *,
     carried: FloatArray | None,
-    audited: FloatArray,
+    audited: IntArray,
     crew: Crew,
     run: Run = ALONE,
 ) -> Pass:
@@ -265,7 +265,7 @@ def strip_pass(
 def rectangular_product(
     tile: Tile,
     n_rows: int,
-    right: FloatArray,
+    right: Array,
     *,
     crew: Crew,
 ) -> FloatArray:

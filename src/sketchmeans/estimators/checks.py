@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.checks import check_choice, check_count, check_number
 from sketchmeans.kernels import ALIASES, KERNELS, kernel_class
 from sketchmeans.text import called
@@ -162,7 +162,7 @@ def check_precomputed(K: Any, seed: int) -> FloatArray:
     return diagonal
 
 
-def _entries(K: Any, rows: FloatArray, columns: FloatArray) -> FloatArray:
+def _entries(K: Any, rows: IntArray, columns: FloatArray) -> FloatArray:
     """Return K[rows, columns] as a float64 vector."""
     return np.asarray(K[rows, columns], dtype=np.float64).ravel()
 

@@ -11,7 +11,7 @@ from sklearn.base import ClusterMixin
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.blocks import distinct_rows
 from sketchmeans.certificate.certifying import Wanted, certificate_for
@@ -197,7 +197,7 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         return self
 
     def _refine(
-        self, embedded: Embedded, labels: FloatArray, progress: FitProgress
+        self, embedded: Embedded, labels: IntArray, progress: FitProgress
     ) -> tuple[Refined, Embedded, float]:
         """Run exact Lloyd iterations in feature space from the labels of the sketch.
 
@@ -255,11 +255,11 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         """Fit, and return ``embedding_``."""
         return self.fit(X, sample_weight=sample_weight).embedding_
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IntArray:
         """Fit, and return ``labels_``."""
         return self.fit(X, sample_weight=sample_weight).labels_
 
-    def _assign(self, X: Any, *, measure: bool) -> tuple[FloatArray, FloatArray]:
+    def _assign(self, X: Any, *, measure: bool) -> tuple[IntArray, FloatArray]:
         """Return the nearest cluster of each point and, if measured, its squared distance."""
         X = self._check_new(X)
         run = self._run()
@@ -269,7 +269,7 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         Y = self._new_points.against(X).multiply(self._dual, run)
         return nearest_centers(Y, self.cluster_centers_.astype(np.float64))
 
-    def predict(self, X: Any) -> FloatArray:
+    def predict(self, X: Any) -> IntArray:
         """Return the nearest cluster of each point.
 
         Kernel entries: n per point, for the n training samples. After refinement the distances are

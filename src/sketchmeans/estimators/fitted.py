@@ -9,7 +9,7 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.engine.run import Run
 from sketchmeans.estimators.base import KernelEstimator
 from sketchmeans.estimators.embedding import KernelEmbedding
@@ -25,7 +25,7 @@ class FittedEmbedding:
     """An embedding, the labels of its rows if there are any, and its spectrum."""
 
     embedding: FloatArray
-    labels: FloatArray | None
+    labels: IntArray | None
     eigenvalues: FloatArray
     """Kept ones: of YYᵀ, falling."""
     beyond: FloatArray

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import ClusterMixin
 from sklearn.utils import check_random_state
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import IntArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.certificate.certifying import Wanted, certificate_for
 from sketchmeans.certificate.result import Certificate
@@ -233,7 +233,7 @@ class FullKernelKMeans(ClusterMixin, KernelEstimator):
             "n_clusters."
         )
 
-    def predict(self, X: Any) -> FloatArray:
+    def predict(self, X: Any) -> IntArray:
         """Return the nearest centroid in feature space; n kernel entries per point."""
         X = self._check_new(X)
         zeros = np.zeros(X.shape[0])

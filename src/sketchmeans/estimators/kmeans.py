@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from sklearn.cluster import KMeans
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.blocks import masses, relative_weights, row_blocks
 from sketchmeans.certificate.objective import memberships
@@ -39,7 +39,7 @@ def best_start(
 
 
 def inertia(
-    Y: FloatArray, centers: FloatArray, labels: FloatArray, weights: FloatArray | None
+    Y: FloatArray, centers: FloatArray, labels: IntArray, weights: FloatArray | None
 ) -> float:
     """Return the weighted sum of squared distances to the centroids, in float64."""
     total = 0.0
@@ -51,7 +51,7 @@ def inertia(
 
 
 def move_centers(
-    Y: FloatArray, centers: FloatArray, labels: FloatArray, weights: FloatArray | None
+    Y: FloatArray, centers: FloatArray, labels: IntArray, weights: FloatArray | None
 ) -> None:
     """Put the centers, in place, to the means of their clusters; one that is empty stays."""
     mass = masses(weights, len(labels))
@@ -65,7 +65,7 @@ def move_centers(
     centers[full] = sums[full] / sizes[full, None]
 
 
-def nearest_centers(Y: FloatArray, centers: FloatArray) -> tuple[FloatArray, FloatArray]:
+def nearest_centers(Y: FloatArray, centers: FloatArray) -> tuple[IntArray, FloatArray]:
     """Return the nearest center of each row and its squared distance; refuse infinite rows."""
     labels, squares = np.empty(len(Y), np.int32), np.empty(len(Y))
     for rows in row_blocks(len(Y)):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import Array, FloatArray, IntArray
 from sketchmeans.blocks import masses, row_blocks
 from sketchmeans.certificate.objective import memberships
 from sketchmeans.engine.run import ALONE, Run
@@ -35,9 +35,9 @@ class FeatureCentroids:
         ‖μⱼ‖².
     """
 
-    labels: FloatArray
+    labels: IntArray
     weights: FloatArray | None
-    sizes: FloatArray
+    sizes: Array
     squared_norms: FloatArray
 
     def distances(self, sums: FloatArray, diagonal: FloatArray) -> FloatArray:
@@ -49,7 +49,7 @@ class FeatureCentroids:
 
     @classmethod
     def of(
-        cls, labels: FloatArray, weights: FloatArray | None, sums: FloatArray, n_clusters: int
+        cls, labels: IntArray, weights: FloatArray | None, sums: FloatArray, n_clusters: int
     ) -> FeatureCentroids:
         """Return the means of clusters; ``sums`` are K times the memberships of ``labels``."""
         mass = masses(weights, len(labels))
@@ -61,12 +61,12 @@ class FeatureCentroids:
 
     def assign(
         self, cross: CrossKernel, diagonal: FloatArray, run: Run
-    ) -> tuple[FloatArray, FloatArray]:
+    ) -> tuple[IntArray, FloatArray]:
         """Return the nearest centroid of each new point, and its squared distance."""
         members = memberships(self.labels, self.weights, len(self.sizes))
         return self.nearest(cross.multiply(members, run), diagonal)
 
-    def nearest(self, sums: FloatArray, diagonal: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def nearest(self, sums: FloatArray, diagonal: FloatArray) -> tuple[IntArray, FloatArray]:
         """Return the nearest centroid of each point and its squared distance, block by block."""
         labels, squares = np.empty(len(sums), np.int32), np.empty(len(sums))
         for rows in row_blocks(len(sums)):
@@ -81,7 +81,7 @@ class FeatureCentroids:
 class Refined:
     """What exact iterations leave behind."""
 
-    labels: FloatArray
+    labels: IntArray
     centroids: FeatureCentroids
     """Those from which ``labels`` were assigned."""
     inertia: float
@@ -96,7 +96,7 @@ class Refined:
 
 def refine(
     operator: KernelOperator,
-    labels: FloatArray,
+    labels: IntArray,
     n_clusters: int,
     *,
     n_iter: int,
@@ -152,7 +152,7 @@ def refine(
 
 
 def _reach(
-    labels: FloatArray, centroids: FeatureCentroids, lengths: FloatArray, mass: FloatArray
+    labels: IntArray, centroids: FeatureCentroids, lengths: FloatArray, mass: FloatArray
 ) -> float:
     """Return ``Refined.reach`` for samples of these lengths ‖Φ(xᵢ)‖."""
     sizes = centroids.sizes
@@ -161,7 +161,7 @@ def _reach(
     return float(mass @ np.square(lengths + means[labels]))
 
 
-def fill_empty(labels: FloatArray, distances: FloatArray, n_clusters: int) -> None:
+def fill_empty(labels: IntArray, distances: FloatArray, n_clusters: int) -> None:
     """Move, in place, the farthest samples of clusters with others into clusters with none."""
     sizes = np.bincount(labels, minlength=n_clusters)
     order = iter(np.argsort(-distances, kind="stable"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.cluster import KMeans
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import IntArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.blocks import masses, relative_weights, row_blocks
 from sketchmeans.engine import Run
@@ -23,7 +23,7 @@ _COLUMNS = 256
 
 def start(
     operator: KernelOperator, init: str, n_clusters: int, seed: int, run: Run
-) -> tuple[FloatArray, Cost]:
+) -> tuple[IntArray, Cost]:
     """Return labels to start from, and what they cost: see ``init`` of ``FullKernelKMeans``."""
     if init == "sketch":
         return _from_sketch(operator, n_clusters, seed, run)
@@ -32,7 +32,7 @@ def start(
 
 def _from_sketch(
     operator: KernelOperator, n_clusters: int, seed: int, run: Run
-) -> tuple[FloatArray, Cost]:
+) -> tuple[IntArray, Cost]:
     """Cluster the embedding of a one-pass sketch."""
     n, weights = operator.shape[0], operator.weights
     rank = auto_rank(n_clusters, n)
@@ -51,7 +51,7 @@ def _from_sketch(
 
 def _from_samples(
     operator: KernelOperator, n_clusters: int, seed: int, run: Run, *, far: bool
-) -> tuple[FloatArray, Cost]:
+) -> tuple[IntArray, Cost]:
     """Assign all samples to some that are drawn, far from each other or anyhow.
 
     Distances in feature space are those of K, not of D^½ K D^½; weights count the samples.

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import IntArray
 from sketchmeans.atomic import real_file, refuse_existing, whole_file
 from sketchmeans.io.columnar import arrow
 from sketchmeans.io.formats import by_extension
@@ -48,7 +48,7 @@ def check_output(path: str | os.PathLike[str], *, force: bool, labels: bool = Fa
 
 
 def write_labels(
-    path: str | os.PathLike[str], table: TableData, labels: FloatArray, *, force: bool = True
+    path: str | os.PathLike[str], table: TableData, labels: IntArray, *, force: bool = True
 ) -> None:
     """Write a cluster per row, beside its id, or its row number where there is no id column.
 
@@ -83,7 +83,7 @@ def _format(path: Path) -> str:
     return format
 
 
-def _columns(table: TableData, labels: FloatArray) -> dict[str, Any]:
+def _columns(table: TableData, labels: IntArray) -> dict[str, Any]:
     """Return the two columns by name."""
     if table.ids is None:
         return {"row": table.rows, "cluster": labels}
@@ -91,7 +91,7 @@ def _columns(table: TableData, labels: FloatArray) -> dict[str, Any]:
     return {name: table.ids, "label" if name == "cluster" else "cluster": labels}
 
 
-def _write_text(stream: TextIO, table: TableData, labels: FloatArray, delimiter: str) -> None:
+def _write_text(stream: TextIO, table: TableData, labels: IntArray, delimiter: str) -> None:
     columns = _columns(table, labels)
     writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
     writer.writerow(columns)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blocks import data_blocks
 from sketchmeans.io.opening import DataError
 from sketchmeans.io.source import Source, quoted
@@ -50,7 +50,7 @@ def complete(
             X[cells[:, 0], cells[:, 1]] = fill_values[cells[:, 1]]
 
 
-def _unusable_cells(X: Any) -> FloatArray:
+def _unusable_cells(X: Any) -> IntArray:
     """Return row and column of every value that is not finite."""
     values = X.data if sparse.issparse(X) else X
     blocks = data_blocks(X) if values.ndim == 2 else [slice(0, len(values))]
@@ -63,7 +63,7 @@ def _unusable_cells(X: Any) -> FloatArray:
     return np.column_stack([rows, X.indices[places]])
 
 
-def _drop_rows(table: TableData, name: str, cells: FloatArray, training: bool) -> None:
+def _drop_rows(table: TableData, name: str, cells: IntArray, training: bool) -> None:
     kept = np.ones(len(table.rows), bool)
     kept[cells[:, 0]] = False
     if not kept.any():
@@ -75,7 +75,7 @@ def _drop_rows(table: TableData, name: str, cells: FloatArray, training: bool) -
     table.keep_rows(kept)
 
 
-def _refuse_missing(table: TableData, name: str, cells: FloatArray, training: bool) -> None:
+def _refuse_missing(table: TableData, name: str, cells: IntArray, training: bool) -> None:
     row, column = cells[0]
     rows, columns = len(np.unique(cells[:, 0])), len(np.unique(cells[:, 1]))
     said = f"{name}: column {quoted(table.names[column])} has no value in row {row + 1}"
@@ -91,7 +91,7 @@ def _refuse_missing(table: TableData, name: str, cells: FloatArray, training: bo
     )
 
 
-def _refuse_infinite(table: TableData, name: str, cells: FloatArray, training: bool) -> None:
+def _refuse_infinite(table: TableData, name: str, cells: IntArray, training: bool) -> None:
     found = np.asarray(table.X[cells[:, 0], cells[:, 1]]).ravel()
     if np.isinf(found).any():
         row, column = cells[np.isinf(found)][0]

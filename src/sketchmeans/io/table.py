@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import BoolArray, FloatArray, IntArray
 from sketchmeans.blocks import data_blocks
 from sketchmeans.io.opening import DataError
 from sketchmeans.text import called, human
@@ -30,7 +30,7 @@ class TableData:
     """One per column of X; "column 1", … where the file has none."""
     named: bool
     """Whether the file itself names its columns."""
-    rows: FloatArray
+    rows: IntArray
     """The row of the file that each row of X was, counted from 1, without the header."""
     n_rows: int
     """Rows of the file, those that were dropped included."""
@@ -54,7 +54,7 @@ class TableData:
         """Rows of the file that were left out."""
         return self.n_rows - len(self.rows)
 
-    def keep_rows(self, kept: FloatArray) -> None:
+    def keep_rows(self, kept: BoolArray) -> None:
         """Leave out all rows but those where ``kept`` is true."""
         self.X, self.rows = self.X[kept], self.rows[kept]
         self.ids = None if self.ids is None else self.ids[kept]

@@ -15,7 +15,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import manhattan_distances
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blocks import (
     csr_rows,
     data_blocks,
@@ -282,12 +282,12 @@ class Points:
             distances = cdist(ours, theirs, "cityblock")
         return distances.astype(self.dtype, copy=False)
 
-    def exact_rows(self, indices: FloatArray, columns: slice) -> FloatArray:
+    def exact_rows(self, indices: IntArray, columns: slice) -> FloatArray:
         """Return the statistic of a few rows against a block of rows, in float64, with care."""
         theirs = np.arange(columns.start, columns.stop)
         return self.exact_block(indices, self, theirs)
 
-    def exact_block(self, indices: FloatArray, others: Points, theirs: FloatArray) -> FloatArray:
+    def exact_block(self, indices: IntArray, others: Points, theirs: IntArray) -> FloatArray:
         """Return the statistic of a few of our rows with a few of others, in float64, with care.
 
         An oracle for ``block``: nothing that was prepared for tiles is used. Distances of dense
@@ -307,7 +307,7 @@ class Points:
             return dots
         return np.abs(sums_of_squares(ours)[:, None] + sums_of_squares(theirs)[None, :] - 2 * dots)
 
-    def _exact(self, indices: FloatArray) -> Any:
+    def _exact(self, indices: IntArray) -> Any:
         block = self.X[indices].astype(np.float64)
         if self._scale is None:
             return block

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blocks import data_blocks, distinct_rows, rows_of, sums_of_squares
 from sketchmeans.kernels.definitions import Kernel, Statistic
 from sketchmeans.kernels.points import Points, robust_center
@@ -146,7 +146,7 @@ def constant_value(X: Any, kernel: Kernel) -> float | None:
     return value
 
 
-def _careful(rows: Any, kernel: Kernel, indices: FloatArray) -> FloatArray:
+def _careful(rows: Any, kernel: Kernel, indices: IntArray) -> FloatArray:
     """Return the kernel of some of these rows with all of them; distances from differences."""
     rows = sparse.csr_matrix(rows) if sparse.issparse(rows) else rows
     with np.errstate(over="ignore", invalid="ignore"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.blocks import orthogonal_columns
 from sketchmeans.engine.run import ALONE, Run
@@ -186,7 +186,7 @@ def rp_cholesky(
     return factor.finish(rank)
 
 
-def _accept(factor: _Factor, proposed: FloatArray, random: np.random.Generator) -> list[int]:
+def _accept(factor: _Factor, proposed: IntArray, random: np.random.Generator) -> list[int]:
     """Go through the proposals in turn: accept i with probability (left now) / (left before).
 
     What is left now of a proposal comes from its column and not from the running diagonal. Until

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.cluster import KMeans
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.blocks import relative_weights, row_blocks
 from sketchmeans.engine import Crew, NumpyTiles, RightHandSide, Run, tournament_pass
@@ -20,7 +20,7 @@ from sketchmeans.operators import KernelOperator, NewPoints
 _KMEANS_ITERATIONS = 20
 
 Sampler = Callable[
-    [KernelOperator, FloatArray, int, np.random.Generator, Run], tuple[FloatArray, Cost]
+    [KernelOperator, FloatArray, int, np.random.Generator, Run], tuple[IntArray, Cost]
 ]
 """Draws so many samples of an operator with this diagonal; says what that cost."""
 
@@ -31,7 +31,7 @@ def _uniform(
     count: int,
     random: np.random.Generator,
     run: Run,
-) -> tuple[FloatArray, Cost]:
+) -> tuple[IntArray, Cost]:
     """Draw without replacement (Williams–Seeger)."""
     del diagonal, run
     return np.sort(random.choice(operator.shape[0], count, replace=False)), Cost()
@@ -43,7 +43,7 @@ def _by_diagonal(
     count: int,
     random: np.random.Generator,
     run: Run,
-) -> tuple[FloatArray, Cost]:
+) -> tuple[IntArray, Cost]:
     """Draw in proportion to K_ii."""
     del operator, run
     return _weighted_choice(random, np.maximum(diagonal, 0.0), count), Cost()
@@ -55,13 +55,13 @@ def _by_column_norm(
     count: int,
     random: np.random.Generator,
     run: Run,
-) -> tuple[FloatArray, Cost]:
+) -> tuple[IntArray, Cost]:
     """Draw in proportion to the squared norm of a column (Drineas–Mahoney; Kumar et al.)."""
     squares, entries = column_norms(operator, diagonal, run)
     return _weighted_choice(random, squares, count), Cost(1, entries)
 
 
-def _weighted_choice(random: np.random.Generator, sizes: FloatArray, count: int) -> FloatArray:
+def _weighted_choice(random: np.random.Generator, sizes: FloatArray, count: int) -> IntArray:
     """Draw distinct indices with probability in proportion to sizes, one after the other."""
     possible = np.flatnonzero(sizes > 0)
     if len(possible) < count:
@@ -98,7 +98,7 @@ def _by_leverage(
     count: int,
     random: np.random.Generator,
     run: Run,
-) -> tuple[FloatArray, Cost]:
+) -> tuple[IntArray, Cost]:
     """Draw landmarks by recursive ridge leverage scores (Musco–Musco 2017).
 
     The data are halved until few are left; on the way back each level scores its points by the
@@ -112,7 +112,9 @@ def _by_leverage(
     sizes = [n]
     while sizes[-1] > 2 * count:
         sizes.append(-(-sizes[-1] // 2))
-    chosen = np.arange(min(sizes[-1], count))  # places in ``order``, the same at every level
+    chosen: IntArray = np.arange(
+        min(sizes[-1], count)
+    )  # places in ``order``, the same at every level
     entries = 0
     for size in sizes[::-1]:
         level = order[:size]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import linalg
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import Array, FloatArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.blocks import apply_in_place, gram, multiply_rows, row_blocks
 from sketchmeans.engine import ALONE, Pass, Run
@@ -79,7 +79,7 @@ def one_pass(
 
 def recover(
     result: Pass,
-    Omega: FloatArray,
+    Omega: Array,
     *,
     rank: int,
     truncation: Truncation = "late",
@@ -130,7 +130,7 @@ def recover(
     )
 
 
-def _early(W: FloatArray, Omega: FloatArray, rank: int, eta: float) -> FloatArray:
+def _early(W: FloatArray, Omega: Array, rank: int, eta: float) -> FloatArray:
     """Return T with Y = WT for Algorithm 1 as printed, steps 3 to 6.
 
     Step 3 takes the leading left singular vectors of W.

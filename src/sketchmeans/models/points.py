@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.checks import check_count, check_number
 from sketchmeans.kernels import KERNELS, Kernel, Statistic, n_monomials
 from sketchmeans.kernels.points import Prepared
@@ -218,7 +218,7 @@ def _check_features(kernel: Kernel, n_features: int, dtype: str) -> None:
 
 
 def _csr(
-    data: FloatArray, indices: FloatArray, indptr: FloatArray, n_features: int, prefix: str
+    data: FloatArray, indices: IntArray, indptr: FloatArray, n_features: int, prefix: str
 ) -> Any:
     """Build a CSR matrix; SciPy's compiled code trusts what is checked here."""
     check_range(f"{prefix}_data", data)

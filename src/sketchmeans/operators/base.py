@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from scipy import sparse
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import Array, FloatArray, IntArray
 from sketchmeans.blocks import BLOCK, row_blocks, rows_of
 from sketchmeans.engine import (
     ALONE,
@@ -41,14 +41,14 @@ class LazyOmega(Protocol):
     width: int
 
     @property
-    def matrix(self) -> FloatArray:
+    def matrix(self) -> Array:
         """The whole of Ω."""
 
     def apply(self, columns: FloatArray) -> FloatArray:
         """Return columnsᵀΩ for whole columns of the kernel."""
 
 
-Right = LazyOmega | FloatArray
+Right = LazyOmega | Array
 """What K is multiplied by."""
 
 
@@ -147,7 +147,7 @@ class KernelOperator(ABC):
         """Return what ``against`` and ``diagonal_of`` need, and no more."""
         return self
 
-    def landmarks(self, indices: FloatArray) -> NewPoints:
+    def landmarks(self, indices: IntArray) -> NewPoints:
         """Return the kernel between any points and these samples alone, in float64."""
         return self.landmarks_at(self.data[indices])
 
@@ -155,7 +155,7 @@ class KernelOperator(ABC):
     def landmarks_at(self, X: Any) -> NewPoints:
         """Return the kernel between any points and these, which need not be samples."""
 
-    def _rectangle(self, rows: FloatArray | None, indices: FloatArray, run: Run) -> FloatArray:
+    def _rectangle(self, rows: IntArray | None, indices: IntArray, run: Run) -> FloatArray:
         """Compute K[rows, indices] in float64, unweighted; None stands for all rows."""
         return self.with_landmarks(self.landmarks(indices), len(indices), run, rows=rows)
 
@@ -165,7 +165,7 @@ class KernelOperator(ABC):
         count: int,
         run: Run = ALONE,
         *,
-        rows: FloatArray | None = None,
+        rows: IntArray | None = None,
     ) -> FloatArray:
         """Return the unweighted kernel of samples with ``count`` landmarks, in float64.
 
@@ -188,15 +188,15 @@ class KernelOperator(ABC):
         """Return how many rows of the data are met at once where columns of K are computed."""
         return max(64, min(BLOCK, (1 << 19) // max(columns, self.n_features, 1)))
 
-    def rectangle(self, rows: FloatArray, indices: FloatArray, run: Run = ALONE) -> FloatArray:
+    def rectangle(self, rows: IntArray, indices: IntArray, run: Run = ALONE) -> FloatArray:
         """Return K[rows, indices] in float64: a kernel entry each."""
         return self._weigh(self._rectangle(rows, indices, run), rows, indices)
 
-    def square(self, indices: FloatArray) -> FloatArray:
+    def square(self, indices: IntArray) -> FloatArray:
         """Return K[indices, indices] in float64, for a few samples."""
         return self.rectangle(indices, indices)
 
-    def columns(self, indices: FloatArray, run: Run = ALONE) -> FloatArray:
+    def columns(self, indices: IntArray, run: Run = ALONE) -> FloatArray:
         """Return K[:, indices] in float64: n kernel entries per column."""
         indices = np.asarray(indices)
         return self._weigh(self._rectangle(None, indices, run), slice(None), indices)
@@ -259,14 +259,14 @@ class KernelOperator(ABC):
         side = RightHandSide(matrix_of(right), self.root_weights, self.dtype, pack=run.pack)
         return tournament_pass(NumpyTiles(self.tile, side), *side.shape, crew=crew, run=run)
 
-    def __matmul__(self, matrix: FloatArray) -> FloatArray:
+    def __matmul__(self, matrix: Array) -> FloatArray:
         """Return K @ matrix in float64; a vector gives a vector."""
         matrix = np.asarray(matrix)
         if matrix.ndim == 1:
             return self.multiply(matrix[:, None]).W[:, 0]
         return self.multiply(matrix).W
 
-    def relative_error(self, right: FloatArray, result: Pass, seed: int) -> tuple[float, int]:
+    def relative_error(self, right: Array, result: Pass, seed: int) -> tuple[float, int]:
         """Return the measured relative error of a pass, and the kernel entries that it took."""
         del right, seed
         return result.relative_error, 0
@@ -301,12 +301,12 @@ class KernelOperator(ABC):
         return right + run.n_threads * (2 * 256 * (256 + width) * 8 + THREAD_BYTES)
 
 
-def matrix_of(right: Right) -> FloatArray:
+def matrix_of(right: Right) -> Array:
     """Return Ω as an array."""
     return right if isinstance(right, np.ndarray) else right.matrix
 
 
-def audited_rows(n: int, seed: int) -> FloatArray:
+def audited_rows(n: int, seed: int) -> IntArray:
     """Return the rows of W that are computed again to measure its error."""
     random = np.random.default_rng([seed, n])
     return np.sort(random.choice(n, min(n, AUDITED_ROWS), replace=False))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import Array, FloatArray
 from sketchmeans.blocks import row_blocks, rows_of
 from sketchmeans.engine import Pass
 from sketchmeans.operators.base import KernelOperator
@@ -53,7 +53,7 @@ class CallableOperator(KernelOperator):
         """The rows that the kernel is of."""
         return self.X
 
-    def relative_error(self, right: FloatArray, result: Pass, seed: int) -> tuple[float, int]:
+    def relative_error(self, right: Array, result: Pass, seed: int) -> tuple[float, int]:
         """Return what the function's own dtype can resolve: its entries are the truth."""
         del right, result, seed
         return 4 * self.resolution, 0

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import Array, FloatArray
 from sketchmeans.blocks import row_blocks
 from sketchmeans.engine import ALONE, Crew, Run, rectangular_product
 from sketchmeans.engine.passes import Tile
@@ -44,7 +44,7 @@ class CrossKernel:
         self.tile, self.shape, self.dtype, self._product = tile, shape, dtype, product
         self.entries = shape[0] * shape[1] if entries is None else entries
 
-    def multiply(self, right: FloatArray, run: Run = ALONE) -> FloatArray:
+    def multiply(self, right: Array, run: Run = ALONE) -> FloatArray:
         """Return k(x, X) @ right for every new point x: n kernel entries per point."""
         with Crew(run.n_threads) as crew:
             if self._product is not None:

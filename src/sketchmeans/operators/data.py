@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import Array, FloatArray
 from sketchmeans.blocks import data_blocks, rows_of
 from sketchmeans.engine import (
     Crew,
@@ -223,7 +223,7 @@ class DataOperator(PointsOperator):
         new = self._new(X)
         tiles = self._tiles(new)
 
-        def product(right: FloatArray, crew: Crew, run: Run) -> FloatArray:
+        def product(right: Array, crew: Crew, run: Run) -> FloatArray:
             argument = Argument.of(self.kernel, self.dtype)
             left = PackedPoints(new, argument, pack=False, block=CROSS_ROWS)
             pack = run.pack and 0 < self._packed_bytes <= CROSS_PACKED_BYTES
@@ -238,7 +238,7 @@ class DataOperator(PointsOperator):
         shape = (new.n_samples, self.shape[0])
         return CrossKernel(tiles, shape, self.dtype, product if self._native else None)
 
-    def relative_error(self, right: FloatArray, result: Pass, seed: int) -> tuple[float, int]:
+    def relative_error(self, right: Array, result: Pass, seed: int) -> tuple[float, int]:
         """Compute a few rows of W again in float64, by another formula where there is one."""
         n = self.shape[0]
         chosen = audited_rows(n, seed)

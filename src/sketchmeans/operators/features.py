@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import Array, FloatArray, IntArray
 from sketchmeans.blocks import dense_rows, row_blocks
 from sketchmeans.engine.passes import Pass
 from sketchmeans.engine.run import Run
@@ -55,7 +55,7 @@ class Monomials:
         # Monomials of degree k are those of degree k − 1 times a variable that is not below
         # their last one; (parent, variable) builds all of them, column by column.
         last = np.array([0])
-        self.steps: list[tuple[FloatArray, FloatArray]] = []
+        self.steps: list[tuple[IntArray, IntArray]] = []
         exponents = np.zeros((1, n_features), dtype=np.int64)
         scales = []
         # √γ belongs to the variables: γ^k alone may overflow where (√γ x)^k does not.
@@ -166,7 +166,7 @@ class FeatureMapOperator(PointsOperator):
         """Return the kernel between new rows and the samples; Φ(x)(Φᵀ·right) needs no entries."""
         shape = (X.shape[0], self.shape[0])
 
-        def product(right: FloatArray, crew: Crew, run: Run) -> FloatArray:
+        def product(right: Array, crew: Crew, run: Run) -> FloatArray:
             del run
             out = np.empty((shape[0], right.shape[1]))
 
@@ -182,7 +182,7 @@ class FeatureMapOperator(PointsOperator):
 
         return CrossKernel(self._tiles(self._new(X)), shape, self.dtype, product, entries=0)
 
-    def relative_error(self, right: FloatArray, result: Pass, seed: int) -> tuple[float, int]:
+    def relative_error(self, right: Array, result: Pass, seed: int) -> tuple[float, int]:
         """Return 0: the products are in float64, below the least error that is assumed anyway."""
         del right, result, seed
         return 0.0, 0

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blocks import multiply_columns, rows_of
 from sketchmeans.engine.passes import Pass, strip_pass, strip_rows
 from sketchmeans.engine.run import Run
@@ -99,7 +99,7 @@ class PrecomputedOperator(KernelOperator):
         """Return what new points need: not K."""
         return GivenRows(self.dtype, self._diagonal())
 
-    def landmarks(self, indices: FloatArray) -> GivenRows:
+    def landmarks(self, indices: IntArray) -> GivenRows:
         """Return the kernel between any points and these samples: columns of given rows."""
         return GivenRows(np.float64, self._diagonal(), chosen=indices)
 
@@ -107,7 +107,7 @@ class PrecomputedOperator(KernelOperator):
         """Refuse: there is no kernel of points that are not samples."""
         raise ValueError("a precomputed kernel has no points beside its samples.")
 
-    def _rectangle(self, rows: FloatArray | None, indices: FloatArray, run: Run) -> FloatArray:
+    def _rectangle(self, rows: IntArray | None, indices: IntArray, run: Run) -> FloatArray:
         del run
         # K is symmetric, and rows are what lies together.
         block = self.K[indices] if rows is None else self.K[np.ix_(indices, rows)]
@@ -116,7 +116,7 @@ class PrecomputedOperator(KernelOperator):
         return np.ascontiguousarray(block.T, dtype=np.float64)
 
 
-def refuse_entries(rows: FloatArray, indices: FloatArray) -> None:
+def refuse_entries(rows: IntArray, indices: IntArray) -> None:
     """Raise an error that names the first of these rows of K that is not finite."""
     bad = np.argwhere(~np.isfinite(rows))
     if len(bad):
@@ -140,7 +140,7 @@ class GivenRows:
         The samples that count; all of them if left out.
     """
 
-    def __init__(self, dtype: Any, diagonal: FloatArray, chosen: FloatArray | None = None) -> None:
+    def __init__(self, dtype: Any, diagonal: FloatArray, chosen: IntArray | None = None) -> None:
         self.dtype, self.diagonal, self.chosen = np.dtype(dtype), diagonal, chosen
 
     def against(self, K: Any) -> CrossKernel:

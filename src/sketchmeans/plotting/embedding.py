@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.checks import check_count
 from sketchmeans.estimators.fitted import embedding_of
 from sketchmeans.plotting.axes import Display, axes_for
@@ -68,9 +68,9 @@ class EmbeddingDisplay(Display):
     def __init__(
         self,
         embedding: FloatArray,
-        labels: FloatArray | None = None,
+        labels: IntArray | None = None,
         *,
-        sizes: FloatArray | None = None,
+        sizes: IntArray | None = None,
         axes: Sequence[int] | str = "auto",
     ) -> None:
         self.embedding = embedding
@@ -201,9 +201,7 @@ class EmbeddingDisplay(Display):
             )
         return int(self.axes[0]), int(self.axes[1])
 
-    def _label(
-        self, ax: Axes, first: int, second: int | None, drawn: int, sizes: FloatArray
-    ) -> None:
+    def _label(self, ax: Axes, first: int, second: int | None, drawn: int, sizes: IntArray) -> None:
         """Write title and axes."""
         ax.set_xlabel(f"embedding, column {first}")
         if second is not None:

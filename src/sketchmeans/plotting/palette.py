@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blocks import row_blocks
 
 COLOURS = (
@@ -34,7 +34,7 @@ def colour_and_mark(cluster: int) -> tuple[int, int]:
     return cluster % len(COLOURS), cluster // len(COLOURS) % len(MARKS)
 
 
-def spread_of_axes(Y: FloatArray, labels: FloatArray | None = None) -> FloatArray:
+def spread_of_axes(Y: FloatArray, labels: IntArray | None = None) -> FloatArray:
     """Return how much each column of Y tells: its scatter between clusters, or all of it.
 
     The first column of an embedding is nearly constant for many kernels, so the leading columns
@@ -56,7 +56,7 @@ def spread_of_axes(Y: FloatArray, labels: FloatArray | None = None) -> FloatArra
     return (np.square(sums[present]) / sizes[present, None]).sum(axis=0) - about
 
 
-def best_axes(Y: FloatArray, labels: FloatArray | None, count: int) -> list[int]:
+def best_axes(Y: FloatArray, labels: IntArray | None, count: int) -> list[int]:
     """Return the ``count`` columns of Y that tell most, the best first."""
     spread = spread_of_axes(Y, labels)
     return [int(axis) for axis in np.argsort(-spread, kind="stable")[:count]]

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, silhouette_samples
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blocks import data_blocks, row_blocks
 from sketchmeans.estimators.fitted import FittedEmbedding
 from sketchmeans.plotting.palette import best_axes
@@ -57,11 +57,11 @@ class Samples:
         """Return the id of a row."""
         return row if self.ids is None else self.ids[row]
 
-    def values(self, rows: FloatArray, columns: Sequence[int]) -> FloatArray:
+    def values(self, rows: IntArray, columns: Sequence[int]) -> FloatArray:
         """Return some columns of some rows, dense, as they were in the data."""
         return self.as_they_were(self.as_fitted(rows, columns), columns)
 
-    def as_fitted(self, rows: FloatArray, columns: Sequence[int]) -> FloatArray:
+    def as_fitted(self, rows: IntArray, columns: Sequence[int]) -> FloatArray:
         """Return some columns of some rows, dense, as the model saw them."""
         if self.X is None or not len(columns):
             return np.zeros((len(rows), 0))
@@ -91,21 +91,21 @@ class Agreement:
     """Clusters against true labels."""
 
     classes: list[str]
-    counts: FloatArray
+    counts: IntArray
     """True label × cluster."""
     nmi: float
     ari: float
-    codes: FloatArray
+    codes: IntArray
     """The index of the true label of each sample."""
 
     @property
-    def listed(self) -> FloatArray:
+    def listed(self) -> IntArray:
         """The labels that are shown by name: all, or the commonest."""
         order = np.argsort(-self.counts.sum(axis=1), kind="stable")
         return np.sort(order[:CLUSTERS])
 
 
-def distances(Y: FloatArray, labels: FloatArray, centers: FloatArray) -> FloatArray:
+def distances(Y: FloatArray, labels: IntArray, centers: FloatArray) -> FloatArray:
     """Return the distance of each row to the centroid of its cluster."""
     away = np.empty(len(Y))
     for rows in row_blocks(len(Y)):
@@ -113,13 +113,13 @@ def distances(Y: FloatArray, labels: FloatArray, centers: FloatArray) -> FloatAr
     return away
 
 
-def centroids(Y: FloatArray, labels: FloatArray, n_clusters: int) -> FloatArray:
+def centroids(Y: FloatArray, labels: IntArray, n_clusters: int) -> FloatArray:
     """Return the mean row of each cluster; zeros for one that is empty."""
     return _means(((rows, Y[rows]) for rows in row_blocks(len(Y))), labels, n_clusters, Y.shape[1])
 
 
 def _means(
-    blocks: Iterable[tuple[slice, FloatArray]], labels: FloatArray, n_clusters: int, width: int
+    blocks: Iterable[tuple[slice, FloatArray]], labels: IntArray, n_clusters: int, width: int
 ) -> FloatArray:
     sums = np.zeros((n_clusters, width))
     for rows, block in blocks:
@@ -128,8 +128,8 @@ def _means(
 
 
 def typical_members(
-    away: FloatArray, labels: FloatArray, clusters: Sequence[int]
-) -> dict[int, FloatArray]:
+    away: FloatArray, labels: IntArray, clusters: Sequence[int]
+) -> dict[int, IntArray]:
     """Return the rows nearest to the centroid of each cluster, the nearest first."""
     order = np.lexsort((away, labels))
     starts = np.searchsorted(labels[order], clusters)
@@ -140,7 +140,7 @@ def typical_members(
     }
 
 
-def telling_features(samples: Samples, labels: FloatArray, rows: FloatArray) -> list[int]:
+def telling_features(samples: Samples, labels: IntArray, rows: IntArray) -> list[int]:
     """Return the features to show: all if they are few, else those that differ most by cluster.
 
     That is the share of a feature's variance that lies between clusters, on a sample of rows.
@@ -177,7 +177,7 @@ def telling_features(samples: Samples, labels: FloatArray, rows: FloatArray) -> 
 
 
 def feature_means(
-    samples: Samples, labels: FloatArray, n_clusters: int, features: Sequence[int]
+    samples: Samples, labels: IntArray, n_clusters: int, features: Sequence[int]
 ) -> FloatArray:
     """Return the mean of each shown feature in each cluster, over all samples."""
     cuts = data_blocks(samples.X) if len(features) else []
@@ -185,7 +185,7 @@ def feature_means(
     return samples.as_they_were(_means(blocks, labels, n_clusters, len(features)), features)
 
 
-def silhouette(Y: FloatArray, labels: FloatArray, random: np.random.Generator) -> Silhouette | None:
+def silhouette(Y: FloatArray, labels: IntArray, random: np.random.Generator) -> Silhouette | None:
     """Return silhouettes of a sample; None where they are not defined."""
     rows = np.arange(len(Y))
     if len(rows) > SILHOUETTES:
@@ -199,7 +199,7 @@ def silhouette(Y: FloatArray, labels: FloatArray, random: np.random.Generator) -
     return Silhouette(float(values.mean()), by_cluster, len(rows))
 
 
-def agreement(truth: Any, labels: FloatArray, n_clusters: int) -> Agreement:
+def agreement(truth: Any, labels: IntArray, n_clusters: int) -> Agreement:
     """Count true labels by cluster. Labels of any type are compared as text."""
     if getattr(truth, "dtype", np.dtype(object)).kind in "biu":
         values = np.asarray(truth)
@@ -227,8 +227,8 @@ def _name(value: Any) -> str:
 
 
 def drawn_rows(
-    n: int, typical: dict[int, FloatArray], random: np.random.Generator
-) -> tuple[FloatArray, bool]:
+    n: int, typical: dict[int, IntArray], random: np.random.Generator
+) -> tuple[IntArray, bool]:
     """Return the samples to draw and whether that is a choice: then typical members are in it."""
     if n <= POINTS:
         return np.arange(n), False

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import sketchmeans.report.content as content
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.estimators.fitted import FittedEmbedding, embedding_of
 from sketchmeans.report.html import short
 
@@ -29,13 +29,13 @@ class Findings:
     seed: int
 
     @property
-    def labels(self) -> FloatArray:
+    def labels(self) -> IntArray:
         """The cluster of each sample."""
-        labels: FloatArray = self.model.labels_
+        labels: IntArray = self.model.labels_
         return labels
 
     @cached_property
-    def sizes(self) -> FloatArray:
+    def sizes(self) -> IntArray:
         """Samples in each cluster."""
         return np.bincount(self.labels, minlength=self.model.n_clusters)
 
@@ -60,12 +60,12 @@ class Findings:
         return content.distances(Y, self.labels, centers)
 
     @cached_property
-    def typical(self) -> dict[int, FloatArray]:
+    def typical(self) -> dict[int, IntArray]:
         """The rows nearest to each centroid."""
         return content.typical_members(self.away, self.labels, self.clusters)
 
     @cached_property
-    def drawn(self) -> tuple[FloatArray, bool]:
+    def drawn(self) -> tuple[IntArray, bool]:
         """The samples in the picture, and whether they are a choice."""
         return content.drawn_rows(len(self.labels), self.typical, self.random(0))
 

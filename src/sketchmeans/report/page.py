@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.certificate.intervals import verdict
 from sketchmeans.plotting.palette import COLOURS, MARKS
 from sketchmeans.report.charts import MARK_PATHS
@@ -134,7 +134,7 @@ def picture(found: Findings) -> dict[str, Any]:
     }
 
 
-def named(known: Agreement, rows: FloatArray) -> dict[str, Any]:
+def named(known: Agreement, rows: IntArray) -> dict[str, Any]:
     """Return names of true labels, and which of them each row has; rare ones share the last."""
     place = np.full(len(known.classes), len(known.listed))
     place[known.listed] = np.arange(len(known.listed))

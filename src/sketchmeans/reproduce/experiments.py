@@ -12,7 +12,7 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize, scale
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.advice.comparing import accuracy
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.datasets import load_segmentation, make_rings
@@ -29,31 +29,31 @@ LANDMARKS = (7, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
 """m, the columns that Nyström samples in Figure 3."""
 
 
-def rings(seed: int) -> tuple[FloatArray, FloatArray]:
+def rings(seed: int) -> tuple[FloatArray, IntArray]:
     """Draw the two classes in the plane."""
     return make_rings(4000, random_state=seed)
 
 
 @cache
-def _segmentation() -> tuple[FloatArray, FloatArray]:
+def _segmentation() -> tuple[FloatArray, IntArray]:
     return load_segmentation()
 
 
-def unit_segmentation(seed: int) -> tuple[FloatArray, FloatArray]:
+def unit_segmentation(seed: int) -> tuple[FloatArray, IntArray]:
     """Return the image segmentation data, rows of norm one, as the paper has them."""
     del seed
     X, y = _segmentation()
     return normalize(X), y
 
 
-def scaled_segmentation(seed: int) -> tuple[FloatArray, FloatArray]:
+def scaled_segmentation(seed: int) -> tuple[FloatArray, IntArray]:
     """Return the image segmentation data, columns of mean zero and spread one."""
     del seed
     X, y = _segmentation()
     return scale(X[:, X.std(axis=0) > 0]), y
 
 
-def digits(seed: int) -> tuple[FloatArray, FloatArray]:
+def digits(seed: int) -> tuple[FloatArray, IntArray]:
     """Return scikit-learn's handwritten digits, pixels from 0 to 1."""
     del seed
     X, y = load_digits(return_X_y=True)
@@ -124,7 +124,7 @@ class RingsPicture:
     """Figures 1 and 2: one draw of the data."""
 
     X: FloatArray
-    truth: FloatArray
+    truth: IntArray
     centroids: FloatArray
     """That plain K-means finds."""
     accuracy: float

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.lowrank import recover
 from sketchmeans.lowrank.result import Cost
 from sketchmeans.operators import PrecomputedOperator
@@ -34,7 +34,7 @@ class TheoremCheck:
 
 
 @cache
-def partitions(n: int, k: int) -> FloatArray:
+def partitions(n: int, k: int) -> IntArray:
     """Return CᵀC of every partition of n samples into k clusters, one n × n matrix each."""
     found = []
     for rest in product(range(k), repeat=n - 1):

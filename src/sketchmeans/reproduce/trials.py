@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.metrics import normalized_mutual_info_score
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.advice.comparing import accuracy, measure
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.estimators import FullKernelKMeans, KernelKMeans
@@ -30,7 +30,7 @@ class Problem:
     """Data, a kernel and a number of clusters."""
 
     name: str
-    draw: Callable[[int], tuple[FloatArray, FloatArray]]
+    draw: Callable[[int], tuple[FloatArray, IntArray]]
     """Makes the data and the true labels from a seed; fixed data do not read it."""
     n_clusters: int
     kernel: Mapping[str, Any]
@@ -134,7 +134,7 @@ def run_trial(problem: Problem, contender: Contender, seed: int) -> Outcome:
     return replace(found, numbers=model.width_, kept_bytes=model.stats_["sketch_bytes"])
 
 
-def _outcome(truth: FloatArray, labels: FloatArray, error: float | None = None) -> Outcome:
+def _outcome(truth: IntArray, labels: IntArray, error: float | None = None) -> Outcome:
     nmi = float(normalized_mutual_info_score(truth, labels))
     return Outcome(accuracy(truth, labels), nmi, error)
 
