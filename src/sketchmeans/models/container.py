@@ -23,7 +23,7 @@ import os
 import stat
 import struct
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from hashlib import blake2b
 from typing import Any, BinaryIO, NoReturn
 
@@ -89,8 +89,7 @@ def write(
         Of the format; a sketchmeans that knows only lower ones says that a newer one is needed.
     """
     entries = place(arrays)
-    preamble, text = _encode(header, entries, version)
-    start = _aligned(_PREAMBLE.size + len(text))
+    start = _aligned(len(_encode(header, entries, version)))
     file.write(bytes(start))
     finished = []
     for entry, array in zip(entries, arrays.values(), strict=True):
@@ -99,13 +98,9 @@ def write(
         for chunk in _chunks(array, entry):
             digest.update(chunk)
             file.write(chunk)
-        finished.append(Entry(**{**asdict(entry), "checksum": digest.hexdigest()}))
-    preamble, text = _encode(
-        header, finished, version
-    )  # as long as before: checksums have one length
+        finished.append(replace(entry, checksum=digest.hexdigest()))
     file.seek(0)
-    file.write(preamble)
-    file.write(text)
+    file.write(_encode(header, finished, version))  # as long as before: checksums have one length
 
 
 def check_regular(path: str | os.PathLike[str]) -> None:
@@ -127,10 +122,8 @@ def read_header(file: BinaryIO) -> tuple[dict[str, Any], list[Entry]]:
     size = os.fstat(file.fileno()).st_size
     begin = _read(file, min(size, _PREAMBLE.size))
     if begin[: len(MAGIC)] != MAGIC:
-        shown = (
-            f"it is no sketchmeans model: it begins with {begin[:8]!r}" if begin else "it is empty"
-        )
-        raise ModelFileError(f"{shown}, and a model that save wrote begins with {MAGIC!r}.")
+        shown = f"no sketchmeans model: it begins with {begin[:8]!r}" if begin else "empty"
+        raise ModelFileError(f"it is {shown}, and a model that save wrote begins with {MAGIC!r}.")
     if len(begin) < _PREAMBLE.size:
         raise ModelFileError(f"it ends after {len(begin)} bytes. {_DAMAGED}")
     _, version, length, checksum = _PREAMBLE.unpack(begin)
@@ -210,12 +203,12 @@ def place(arrays: dict[str, FloatArray]) -> list[Entry]:
     return entries
 
 
-def _encode(header: dict[str, Any], entries: list[Entry], version: int) -> tuple[bytes, bytes]:
-    """Return the bytes before the header, and the header."""
+def _encode(header: dict[str, Any], entries: list[Entry], version: int) -> bytes:
+    """Return the bytes before the arrays."""
     table = [asdict(entry) for entry in entries]
     text = json.dumps({**header, "arrays": table}, allow_nan=False).encode()
     begin = struct.pack("<8sII", MAGIC, version, len(text))
-    return begin + _digest(begin, text).digest(), text
+    return begin + _digest(begin, text).digest() + text
 
 
 def _chunks(array: FloatArray, entry: Entry) -> Iterator[memoryview]:
@@ -312,10 +305,7 @@ def _aligned(position: int) -> int:
 
 
 def _digest(*parts: bytes) -> Any:
-    digest = blake2b(digest_size=16)
-    for part in parts:
-        digest.update(part)
-    return digest
+    return blake2b(b"".join(parts), digest_size=16)
 
 
 def _refuse_constant(name: str) -> NoReturn:
