@@ -146,7 +146,7 @@ def test_files_have_the_permissions_of_any_other_new_file(tmp_path):
 STOP = """
 import sys, time
 from sketchmeans import atomic as files
-from sketchmeans.models import container
+from sketchmeans.models import saving
 from sketchmeans.cli import main
 
 def stop(*args, **options):
@@ -159,9 +159,9 @@ def half(file, header, arrays, **options):
 
 moment = sys.argv.pop(1)
 if moment == "before a byte":
-    container.write = stop
+    saving.write = stop
 elif moment == "half written":
-    container.write = half
+    saving.write = half
 elif moment == "written":
     files.os.fsync = stop
 elif moment == "reading":

@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from oracles import EXAMPLES, dense_kernel
 from sketchmeans import ColumnStream, FullKernelKMeans, KernelEmbedding, KernelKMeans, load, save
+from sketchmeans.estimators.parts import parts_of, put_together
 from sketchmeans.kernels import KERNELS
 from sketchmeans.lowrank import METHODS, IndefiniteKernelWarning
 from sketchmeans.models import read_description
@@ -168,6 +169,21 @@ def test_every_attribute_comes_back(tmp_path, make, options):
         getattr(again, "labels_", again.stats_["passes"]),
         getattr(model, "labels_", model.stats_["passes"]),
     )
+
+
+@pytest.mark.parametrize("options", [{}, {"n_refine": 1}], ids=str)
+@pytest.mark.parametrize("make", [KernelKMeans, FullKernelKMeans, KernelEmbedding])
+def test_a_model_that_is_taken_apart_and_put_together_is_the_same(make, options):
+    X = table()
+    model = make(3, random_state=0, **(options if make is KernelKMeans else {})).fit(X)
+    if make is KernelEmbedding:
+        model.set_output(transform="pandas")
+    again = put_together(make, model.get_params(), parts_of(model))
+    assert everything(again) == everything(model)
+    if make is KernelEmbedding:
+        pd.testing.assert_frame_equal(again.transform(X), model.transform(X))
+    else:
+        assert answers(again, X) == answers(model, X)
 
 
 def test_names_and_the_kind_of_output_are_as_before(tmp_path):

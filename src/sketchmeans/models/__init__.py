@@ -1,6 +1,14 @@
-"""Models."""
+"""Fitted models in files that are safe to open.
+
+``container`` has the bytes of a file, ``schema`` what the file of each estimator holds and the
+checks of its header, ``points`` the kernel of new points as arrays; ``saving`` and ``loading`` take
+a model from memory to the file and back. The room may import ``_arrays``, ``_version``,
+``atomic``, ``blocks``, ``checks``, ``text``, ``kernels``, ``operators``, ``certificate`` and
+``estimators``.
+"""
 
 from sketchmeans.models.container import ModelFileError
-from sketchmeans.models.files import load, read_description, save
+from sketchmeans.models.loading import load, read_description
+from sketchmeans.models.saving import save
 
 __all__ = ["ModelFileError", "load", "read_description", "save"]

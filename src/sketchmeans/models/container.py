@@ -23,13 +23,13 @@ import os
 import stat
 import struct
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from hashlib import blake2b
 from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import Array
 
 MAGIC = b"\x89SKM\r\n\x1a\n"
 """As PNG's: bytes that a transfer as text would change."""
@@ -71,7 +71,7 @@ class Entry:
 def write(
     file: BinaryIO,
     header: dict[str, Any],
-    arrays: dict[str, FloatArray],
+    arrays: dict[str, Array],
     *,
     version: int = VERSION,
 ) -> None:
@@ -89,8 +89,7 @@ def write(
         Of the format; a sketchmeans that knows only lower ones says that a newer one is needed.
     """
     entries = place(arrays)
-    preamble, text = _encode(header, entries, version)
-    start = _aligned(_PREAMBLE.size + len(text))
+    start = _aligned(len(_encode(header, entries, version)))
     file.write(bytes(start))
     finished = []
     for entry, array in zip(entries, arrays.values(), strict=True):
@@ -99,13 +98,9 @@ def write(
         for chunk in _chunks(array, entry):
             digest.update(chunk)
             file.write(chunk)
-        finished.append(Entry(**{**asdict(entry), "checksum": digest.hexdigest()}))
-    preamble, text = _encode(
-        header, finished, version
-    )  # as long as before: checksums have one length
+        finished.append(replace(entry, checksum=digest.hexdigest()))
     file.seek(0)
-    file.write(preamble)
-    file.write(text)
+    file.write(_encode(header, finished, version))  # as long as before: checksums have one length
 
 
 def check_regular(path: str | os.PathLike[str]) -> None:
@@ -127,10 +122,8 @@ def read_header(file: BinaryIO) -> tuple[dict[str, Any], list[Entry]]:
     size = os.fstat(file.fileno()).st_size
     begin = _read(file, min(size, _PREAMBLE.size))
     if begin[: len(MAGIC)] != MAGIC:
-        shown = (
-            f"it is no sketchmeans model: it begins with {begin[:8]!r}" if begin else "it is empty"
-        )
-        raise ModelFileError(f"{shown}, and a model that save wrote begins with {MAGIC!r}.")
+        shown = f"no sketchmeans model: it begins with {begin[:8]!r}" if begin else "empty"
+        raise ModelFileError(f"it is {shown}, and a model that save wrote begins with {MAGIC!r}.")
     if len(begin) < _PREAMBLE.size:
         raise ModelFileError(f"it ends after {len(begin)} bytes. {_DAMAGED}")
     _, version, length, checksum = _PREAMBLE.unpack(begin)
@@ -156,7 +149,7 @@ def read_header(file: BinaryIO) -> tuple[dict[str, Any], list[Entry]]:
     return header, entries
 
 
-def read_arrays(file: BinaryIO, entries: list[Entry]) -> dict[str, FloatArray]:
+def read_arrays(file: BinaryIO, entries: list[Entry]) -> dict[str, Array]:
     """Read the arrays of a table that ``read_header`` gave, from where it left the file.
 
     Memory: the arrays themselves. Each is read in place and hashed on the way.
@@ -198,7 +191,7 @@ def parse(text: bytes) -> dict[str, Any]:
     return header
 
 
-def place(arrays: dict[str, FloatArray]) -> list[Entry]:
+def place(arrays: dict[str, Array]) -> list[Entry]:
     """Return the table that ``write`` will write, with checksums still open."""
     entries, offset = [], 0
     for name, array in arrays.items():
@@ -210,15 +203,15 @@ def place(arrays: dict[str, FloatArray]) -> list[Entry]:
     return entries
 
 
-def _encode(header: dict[str, Any], entries: list[Entry], version: int) -> tuple[bytes, bytes]:
-    """Return the bytes before the header, and the header."""
+def _encode(header: dict[str, Any], entries: list[Entry], version: int) -> bytes:
+    """Return the bytes before the arrays."""
     table = [asdict(entry) for entry in entries]
     text = json.dumps({**header, "arrays": table}, allow_nan=False).encode()
     begin = struct.pack("<8sII", MAGIC, version, len(text))
-    return begin + _digest(begin, text).digest(), text
+    return begin + _digest(begin, text).digest() + text
 
 
-def _chunks(array: FloatArray, entry: Entry) -> Iterator[memoryview]:
+def _chunks(array: Array, entry: Entry) -> Iterator[memoryview]:
     """Yield the bytes of an array, about CHUNK at a time, in the order of its entry."""
     rows = array if entry.order == "C" else array.T
     step = max(1, CHUNK * len(rows) // max(entry.bytes, 1))
@@ -312,10 +305,7 @@ def _aligned(position: int) -> int:
 
 
 def _digest(*parts: bytes) -> Any:
-    digest = blake2b(digest_size=16)
-    for part in parts:
-        digest.update(part)
-    return digest
+    return blake2b(b"".join(parts), digest_size=16)
 
 
 def _refuse_constant(name: str) -> NoReturn:

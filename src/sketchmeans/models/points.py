@@ -7,13 +7,15 @@ header and arrays whose names begin with a prefix, and comes back from the two.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from sketchmeans._arrays import FloatArray, IntArray
+from sketchmeans._arrays import Array
+from sketchmeans.blocks import row_blocks
 from sketchmeans.checks import check_count, check_number
 from sketchmeans.kernels import KERNELS, Kernel, Statistic, n_monomials
 from sketchmeans.kernels.points import Prepared
@@ -26,11 +28,19 @@ FLOATS = ("<f4", "<f8")
 INTEGERS = ("<i4", "<i8")
 HIGHEST_DEGREE = 170
 """Of a feature map: 171! is no float."""
-BLOCK = 1 << 17
+AT_ONCE = 1 << 17
 """Numbers that are looked at together: a check takes a constant amount of memory."""
 
 Spec = tuple[tuple[str, ...], tuple[str, ...]]
 """Names of the dimensions of an array, and the dtypes that it may have."""
+Check = Callable[[str, Any], None]
+check_non_negative: Check = partial(check_number, least=0.0)
+_OPTIONS: dict[str, Check] = {
+    "gamma": check_non_negative,
+    "degree": check_count,
+    "coef0": check_number,
+}
+"""The options of all kernels, each with its check."""
 
 
 def describe(points: NewPoints) -> dict[str, Any]:
@@ -59,20 +69,23 @@ def describe(points: NewPoints) -> dict[str, Any]:
     }
 
 
-def arrays_of(points: NewPoints, prefix: str) -> dict[str, FloatArray]:
+def arrays_of(points: NewPoints, prefix: str) -> dict[str, Array]:
     """Return the arrays of the points; none is copied."""
-    found: dict[str, FloatArray | None]
     if isinstance(points, GivenRows):
-        found = {"diagonal": points.diagonal, "chosen": points.chosen}
-    else:
-        assert isinstance(points, PointsOperator)
-        X, prepared = points.points.X, points.points.prepared
-        if sparse.issparse(X):
-            found = {"data": X.data, "indices": X.indices, "indptr": X.indptr}
-        else:
-            found = {"X": X}
-        found |= {"center": prepared.center, "scale": prepared.scale, "norms": prepared.norms}
-    return {f"{prefix}_{name}": array for name, array in found.items() if array is not None}
+        return prefixed(prefix, {"diagonal": points.diagonal, "chosen": points.chosen})
+    assert isinstance(points, PointsOperator)
+    X, prepared = points.points.X, points.points.prepared
+    names = ("data", "indices", "indptr")
+    found = {name: getattr(X, name) for name in names} if sparse.issparse(X) else {"X": X}
+    return prefixed(
+        prefix,
+        found | {"center": prepared.center, "scale": prepared.scale, "norms": prepared.norms},
+    )
+
+
+def prefixed(prefix: str, arrays: dict[str, Array | None]) -> dict[str, Array]:
+    """Return arrays under the names that they have in a file; one that is None is not there."""
+    return {f"{prefix}_{name}": array for name, array in arrays.items() if array is not None}
 
 
 def specs_of(description: Any, prefix: str, rows: str) -> dict[str, Spec]:
@@ -98,11 +111,11 @@ def specs_of(description: Any, prefix: str, rows: str) -> dict[str, Spec]:
     if kind == "rows":
         # Of a kernel whose rows are given the columns are the samples: p is n.
         specs = {"diagonal": (("p",), ("<f8",))}
-        if _flag(description, "chosen"):
+        if check_flag("chosen", description["chosen"]):
             specs["chosen"] = ((rows,), INTEGERS)
     else:
         kernel = kernel_of(description["kernel"])
-        if _flag(description, "sparse"):
+        if check_flag("sparse", description["sparse"]):
             specs = {"data": (("stored",), FLOATS), "indices": (("stored",), INTEGERS)}
             specs["indptr"] = ((f"{rows}+1",), INTEGERS)
         else:
@@ -121,31 +134,25 @@ def specs_of(description: Any, prefix: str, rows: str) -> dict[str, Spec]:
 
 
 def restore(
-    description: dict[str, Any], arrays: dict[str, FloatArray], prefix: str, n_features: int
+    description: dict[str, Any], arrays: dict[str, Array], prefix: str, n_features: int
 ) -> NewPoints:
     """Build the points of a description whose arrays have the shapes of ``specs_of``."""
 
     def array(name: str) -> Any:
         return arrays.get(f"{prefix}_{name}")
 
+    found = {name: array(name) for name in ("diagonal", "chosen", "X", "center", "scale", "norms")}
+    limits = {"chosen": (0, n_features), "scale": (0,), "norms": (0,)}
+    for name, part in found.items():
+        if part is not None:
+            check_range(f"{prefix}_{name}", part, *limits.get(name, ()))
     dtype = np.dtype(description["dtype"])
     if description["kind"] == "rows":
-        chosen = array("chosen")
-        if chosen is not None:
-            check_range(f"{prefix}_chosen", chosen, 0, n_features)
-        check_range(f"{prefix}_diagonal", array("diagonal"))
-        return GivenRows(dtype, array("diagonal"), chosen)
+        return GivenRows(dtype, found["diagonal"], found["chosen"])
+    X = found["X"]
     if description["sparse"]:
         X = _csr(array("data"), array("indices"), array("indptr"), n_features, prefix)
-    else:
-        X = array("X")
-        check_range(f"{prefix}_X", X)
-    prepared = Prepared(array("center"), array("scale"), array("norms"))
-    if prepared.center is not None:
-        check_range(f"{prefix}_center", prepared.center)
-    for name in ("scale", "norms"):
-        if array(name) is not None:
-            check_range(f"{prefix}_{name}", array(name), 0)
+    prepared = Prepared(found["center"], found["scale"], found["norms"])
     kernel = kernel_of(description["kernel"])
     if description["kind"] == "data":
         return DataOperator(X, kernel, dtype=dtype, prepared=prepared)
@@ -154,7 +161,11 @@ def restore(
 
 
 def kernel_of(described: Any) -> Kernel:
-    """Build a kernel of the registry from its name and options."""
+    """Build a kernel of the registry from its name and options.
+
+    ``make_kernel`` takes any options and leaves out what a kernel does not read; a file has exactly
+    those that it reads.
+    """
     name = described.get("name") if isinstance(described, dict) else None
     if not isinstance(name, str) or name not in KERNELS:
         raise ModelFileError(f"its kernel {name!r:.80} is not one of {', '.join(KERNELS)}.")
@@ -162,48 +173,36 @@ def kernel_of(described: Any) -> Kernel:
     options = {option: value for option, value in described.items() if option != "name"}
     if set(options) != set(cls.options()):
         raise ModelFileError(f"its {name} kernel has other options than {cls.options()}.")
-    if "gamma" in options:
-        check_number("gamma", options["gamma"], least=0.0)
-    if "degree" in options:
-        check_count("degree", options["degree"])
-    if "coef0" in options:
-        check_number("coef0", options["coef0"])
+    for option in cls.options():
+        _OPTIONS.get(option, check_number)(option, options[option])
     return cls(**options)
 
 
-def blocks(array: FloatArray) -> Iterator[FloatArray]:
-    """Yield an array of one or two dimensions in views of about BLOCK numbers."""
-    rows = array.T if array.ndim == 2 and not array.flags.c_contiguous else array
-    flat = rows.reshape(-1)
-    for first in range(0, len(flat), BLOCK):
-        yield flat[first : first + BLOCK]
-
-
-def check_range(
-    name: str, array: FloatArray, least: float = -np.inf, below: float = np.inf
-) -> None:
+def check_range(name: str, array: Array, least: float = -np.inf, below: float = np.inf) -> None:
     """Refuse numbers that are not finite, lower than ``least``, or not ``below``."""
-    for block in blocks(array):
-        good = (block >= least) & (block < below)
+    flat = (array if array.flags.c_contiguous else array.T).reshape(-1)
+    for span in row_blocks(len(flat), AT_ONCE):
+        numbers = flat[span]
+        good = (numbers >= least) & (numbers < below)
         if array.dtype.kind == "f":
-            good &= np.isfinite(block)
+            good &= np.isfinite(numbers)
         if not good.all():
-            worst = block[int(np.argmin(good))]
+            worst = numbers[int(np.argmin(good))]
             limit = f" from {least:g} to below {below:g}" if below < np.inf else ""
             limit = limit or (f" of at least {least:g}" if least > -np.inf else "")
             raise ModelFileError(f"its array {name} holds {worst:g}, and no finite number{limit}.")
 
 
-def _own(size: str, prefix: str) -> str:
-    """Let the stored numbers of two sparse matrices be counted apart."""
-    return f"{prefix}_{size}" if size == "stored" else size
-
-
-def _flag(description: dict[str, Any], name: str) -> bool:
-    value = description[name]
+def check_flag(name: str, value: Any) -> bool:
+    """Return a value that is true or false; refuse any other."""
     if not isinstance(value, bool):
         raise ModelFileError(f"{name}={value!r:.80} is neither true nor false.")
     return value
+
+
+def _own(size: str, prefix: str) -> str:
+    """Let the stored numbers of two sparse matrices be counted apart."""
+    return f"{prefix}_{size}" if size == "stored" else size
 
 
 def _check_features(kernel: Kernel, n_features: int, dtype: str) -> None:
@@ -217,29 +216,24 @@ def _check_features(kernel: Kernel, n_features: int, dtype: str) -> None:
         )
 
 
-def _csr(
-    data: FloatArray, indices: IntArray, indptr: FloatArray, n_features: int, prefix: str
-) -> Any:
-    """Build a CSR matrix; SciPy's compiled code trusts what is checked here."""
+def _csr(data: Array, indices: Array, indptr: Array, n_features: int, prefix: str) -> Any:
+    """Build a CSR matrix; SciPy's compiled code trusts what is checked here.
+
+    SciPy's ``check_format`` would copy the indices, and lets NaN and unsorted columns pass.
+    """
     check_range(f"{prefix}_data", data)
     check_range(f"{prefix}_indices", indices, 0, n_features)
     check_range(f"{prefix}_indptr", indptr, 0, len(data) + 1)
-    rising = all(
-        (indptr[first + 1 : first + BLOCK] >= indptr[first : first + BLOCK][:-1]).all()
-        for first in range(0, len(indptr), BLOCK - 1)
-    )
     if indices.dtype != indptr.dtype:
         raise ModelFileError(f"{prefix}_indices and {prefix}_indptr have different dtypes.")
+    spans = row_blocks(len(indptr) - 1, AT_ONCE)
+    rising = all((np.diff(indptr[span.start : span.stop + 1]) >= 0).all() for span in spans)
     if not rising or indptr[0] != 0 or indptr[-1] != len(data):
         raise ModelFileError(
             f"its array {prefix}_indptr does not rise from 0 to the {len(data):,} numbers stored."
         )
-    for first in range(1, len(indices), BLOCK):
-        here = indices[first : first + BLOCK]
-        falls = first + np.flatnonzero(here <= indices[first - 1 : first - 1 + len(here)])
-        # Columns rise within a row: they may fall only where a row begins.
-        if (indptr[np.searchsorted(indptr, falls)] != falls).any():
-            raise ModelFileError(f"the columns in {prefix}_indices do not rise within each row.")
     X = sparse.csr_matrix((len(indptr) - 1, n_features), dtype=data.dtype)
     X.data, X.indices, X.indptr = data, indices, indptr  # the constructor may copy the indices
+    if not X.has_canonical_format:
+        raise ModelFileError(f"the columns in {prefix}_indices do not rise within each row.")
     return X

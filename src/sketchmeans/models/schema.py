@@ -6,20 +6,18 @@ that ``fit`` could have left behind, but for the numbers in the arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 from sketchmeans.certificate import Certificate
 from sketchmeans.checks import check_count, check_number
 from sketchmeans.estimators import FullKernelKMeans, KernelEmbedding, KernelKMeans
-from sketchmeans.models import points as stored_points
+from sketchmeans.estimators.parts import check_options
 from sketchmeans.models.container import Entry, ModelFileError
-from sketchmeans.models.points import FLOATS, Spec
+from sketchmeans.models.points import FLOATS, Check, Spec, check_flag, check_non_negative, specs_of
 from sketchmeans.text import called
 
 Model = KernelKMeans | FullKernelKMeans | KernelEmbedding
-Check = Callable[[str, Any], None]
 
 OUTPUTS = (None, "default", "pandas", "polars")
 """What ``set_output`` may have asked of ``transform``."""
@@ -29,13 +27,9 @@ MOST_JOBS = 1024
 """``predict`` starts as many threads: a file does not decide to start a million."""
 
 
-def _non_negative(name: str, value: Any) -> None:
-    check_number(name, value, least=0.0)
-
-
-def _number_or_none(name: str, value: Any) -> None:
+def _check_gamma(name: str, value: Any) -> None:
     if value is not None:
-        check_number(name, value, least=0.0)
+        check_non_negative(name, value)
 
 
 @dataclass(frozen=True)
@@ -51,7 +45,7 @@ class Kept:
 _EMBEDDING_NUMBERS: dict[str, Check] = {
     "rank_": check_count,
     "width_": check_count,
-    "gamma_": _number_or_none,
+    "gamma_": _check_gamma,
 }
 _EMBEDDING_ARRAYS: dict[str, Spec] = {
     "embedding_": (("n", "r"), FLOATS),
@@ -59,7 +53,7 @@ _EMBEDDING_ARRAYS: dict[str, Spec] = {
     "_sketch_eigenvalues": (("columns",), ("<f8",)),
     "_dual": (("m", "r"), ("<f8",)),
 }
-_CLUSTER_NUMBERS: dict[str, Check] = {"inertia_": _non_negative, "n_iter_": check_count}
+_CLUSTER_NUMBERS: dict[str, Check] = {"inertia_": check_non_negative, "n_iter_": check_count}
 _LABELS: dict[str, Spec] = {"labels_": (("n",), ("<i4",))}
 _CENTERS: dict[str, Spec] = {"cluster_centers_": (("K", "r"), FLOATS)}
 _CENTROIDS: dict[str, Spec] = {
@@ -72,14 +66,10 @@ _NAMES: dict[str, Spec] = {
     "feature_names_text": (("text",), ("|u1",)),
     "feature_names_ends": (("p",), ("<i8",)),
 }
-_STANDARD: dict[str, Spec] = {
-    "standard_center_": (("p",), ("<f8",)),
-    "standard_scale_": (("p",), ("<f8",)),
-}
-"""How the columns were standardized before the fit; the command line does that."""
-_FILLS: dict[str, Spec] = {"fill_values_": (("p",), ("<f8",))}
-"""What was filled in for missing values before that."""
 
+HEADER = {"estimator", "written_by", "parameters", "numbers", "n_features_in_", "stats_"}
+HEADER |= {"certificate_", "output", "new_points", "samples", "weighted", "named", "standardized"}
+"""The keys of a header; beside them it may have "imputed", which files of format 1 lack."""
 ESTIMATORS = {
     "KernelEmbedding": Kept(KernelEmbedding, _EMBEDDING_NUMBERS, _EMBEDDING_ARRAYS),
     "KernelKMeans": Kept(
@@ -89,7 +79,7 @@ ESTIMATORS = {
     ),
     "FullKernelKMeans": Kept(
         FullKernelKMeans,
-        {"gamma_": _number_or_none, **_CLUSTER_NUMBERS},
+        {"gamma_": _check_gamma, **_CLUSTER_NUMBERS},
         _LABELS | {"objectives_": (("iterations",), ("<f8",))},
     ),
 }
@@ -98,12 +88,8 @@ ESTIMATORS = {
 
 def check(header: dict[str, Any], entries: list[Entry]) -> None:
     """Check all of a header, and the shapes of the arrays with each other."""
-    expected = {"estimator", "written_by", "parameters", "numbers", "n_features_in_", "stats_"}
-    expected |= {"certificate_", "output", "new_points", "samples", "weighted", "named"}
-    expected |= {"standardized"}
-    if set(header) - {"imputed"} != expected:  # files of format 1 lack that
-        odd = sorted(set(header) - {"imputed"} ^ expected)
-        raise ModelFileError(f"its header lacks or has too much: {', '.join(odd)}.")
+    if odd := set(header) - {"imputed"} ^ HEADER:
+        raise ModelFileError(f"its header lacks or has too much: {', '.join(sorted(odd))}.")
     name = header["estimator"]
     if not isinstance(name, str) or name not in ESTIMATORS:
         raise ModelFileError(f"{name!r:.80} is not one of {', '.join(ESTIMATORS)}.")
@@ -122,20 +108,19 @@ def check(header: dict[str, Any], entries: list[Entry]) -> None:
     if not isinstance(header["output"], str | None) or header["output"] not in OUTPUTS:
         raise ModelFileError(f"output={header['output']!r:.80} is not one of {OUTPUTS}.")
     for flag in ("weighted", "named", "standardized", "imputed"):
-        if not isinstance(header.get(flag, False), bool):
-            raise ModelFileError(f"{flag}={header[flag]!r:.80} is neither true nor false.")
+        check_flag(flag, header.get(flag, False))
     _check_shapes(header, kept, entries)
 
 
 def _check_parameters(parameters: Any, cls: type[Model]) -> None:
     """Refuse parameters that are not those of the class, or that ``fit`` would refuse."""
-    if not isinstance(parameters, dict) or not set(parameters) <= set(cls._get_param_names()):
+    if not isinstance(parameters, dict) or not set(parameters) <= set(cls().get_params()):
         raise ModelFileError(f"its parameters are not those of {cls.__name__}.")
     for name, value in parameters.items():
         _check_scalar(name, value)
     if not isinstance(parameters.get("random_state"), int | None):
         raise ModelFileError(f"its {called('random_state')} is neither a whole number nor null.")
-    cls(**parameters)._check_options()
+    check_options(cls(**parameters))
     if abs(parameters.get("n_jobs") or 0) > MOST_JOBS:
         raise ModelFileError(
             f"{called('n_jobs')}={parameters['n_jobs']} is more than the {MOST_JOBS} threads that "
@@ -177,13 +162,9 @@ def certificate_of(described: Any, *, needed: bool) -> Certificate | None:
     """Build a certificate from its fields, in which what stands together is there together."""
     if described is None and not needed:
         return None
-    known = fields(Certificate)
-    needs = {field.name for field in known if field.default is MISSING}
-    if (
-        not isinstance(described, dict)
-        or not needed
-        or not needs <= set(described) <= {field.name for field in known}
-    ):
+    known = {field.name: field.default for field in fields(Certificate)}
+    needs = {name for name, default in known.items() if default is MISSING}
+    if not needed or not isinstance(described, dict) or not needs <= set(described) <= set(known):
         raise ModelFileError("its certificate_ has not the fields of a certificate.")
     for name, value in described.items():
         _check_scalar(name, value)
@@ -204,14 +185,20 @@ def certificate_of(described: Any, *, needed: bool) -> Certificate | None:
     return certificate
 
 
+def extras_of(header: dict[str, Any]) -> list[str]:
+    """Return the attributes that say how the columns were prepared; the command line sets them."""
+    filled = ["fill_values_"] if header.get("imputed") else []
+    return filled + (["standard_center_", "standard_scale_"] if header["standardized"] else [])
+
+
 def _specs(header: dict[str, Any], kept: Kept) -> dict[str, Spec]:
     """Return the arrays that a file with this header holds, all of them."""
     samples = header["samples"]
     if samples is not None and kept.cls is not KernelKMeans:
         raise ModelFileError(f"a {kept.cls.__name__} keeps no samples beside its new points.")
-    specs = kept.arrays | stored_points.specs_of(header["new_points"], "new_points", "m")
+    specs = kept.arrays | specs_of(header["new_points"], "new_points", "m")
     if samples is not None and samples != "new_points":
-        specs |= stored_points.specs_of(samples, "samples", "n")
+        specs |= specs_of(samples, "samples", "n")
         if (samples["kind"] == "rows") != (header["new_points"]["kind"] == "rows"):
             raise ModelFileError("its samples are data and its new points are not, or vice versa.")
         if samples.get("chosen"):
@@ -220,8 +207,7 @@ def _specs(header: dict[str, Any], kept: Kept) -> dict[str, Spec]:
         specs |= _CENTROIDS | (_WEIGHTS if header["weighted"] else {})
     elif header["weighted"]:
         raise ModelFileError("it has weights, and no exact centroids to use them.")
-    specs |= _STANDARD if header["standardized"] else {}
-    specs |= _FILLS if header.get("imputed") else {}
+    specs |= dict.fromkeys(extras_of(header), (("p",), ("<f8",)))
     return specs | (_NAMES if header["named"] else {})
 
 
@@ -253,6 +239,6 @@ def _check_shapes(header: dict[str, Any], kept: Kept, entries: list[Entry]) -> N
     every = given and not header["new_points"]["chosen"]
     exact = kept.cls is FullKernelKMeans or header["samples"] == "new_points"
     n = found["n"][0]
-    # The rows of a given kernel have one column a sample; exact distances are to all samples.
+    # The rows of a given kernel have one column per sample; exact distances are to all samples.
     if (given and found["p"][0] != n) or ((every or exact) and found.get("m", (n,))[0] != n):
         raise ModelFileError(f"its kernel is not one of all its {n:,} samples.")

@@ -1,0 +1,62 @@
+"""A fitted estimator taken apart and put together again, for whoever stores it.
+
+The estimators keep what prediction needs under private names. Only this module and the estimators
+themselves know them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sketchmeans.estimators.base import KernelEstimator
+from sketchmeans.estimators.cluster import KernelKMeans
+from sketchmeans.estimators.embedding import KernelEmbedding
+from sketchmeans.estimators.full import FullKernelKMeans
+from sketchmeans.estimators.lloyd import FeatureCentroids
+from sketchmeans.operators import NewPoints
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a fitted estimator holds beside its parameters."""
+
+    attributes: dict[str, Any]
+    """What ``fit`` left behind, by the names of the attributes."""
+    new_points: NewPoints
+    """The kernel of new points with the samples, or with the landmarks."""
+    samples: NewPoints | None = None
+    """That with all samples, where exact distances are taken in an estimator with an embedding."""
+    centroids: FeatureCentroids | None = None
+    output: str | None = None
+    """What ``set_output`` asked of ``transform``."""
+
+
+def parts_of(model: KernelEstimator) -> Parts:
+    """Take a fitted estimator apart; nothing is copied."""
+    parameters = model.get_params(deep=False)
+    attributes = {name: value for name, value in vars(model).items() if name not in parameters}
+    # scikit-learn writes this by set_output, and has no public way to read it.
+    output = attributes.pop("_sklearn_output_config", {}).get("transform")
+    new_points, samples = attributes.pop("_new_points"), attributes.pop("_samples", None)
+    return Parts(attributes, new_points, samples, attributes.pop("_centroids", None), output)
+
+
+def put_together(cls: type[KernelEstimator], parameters: dict[str, Any], parts: Parts) -> Any:
+    """Build the fitted estimator of a class from its parameters and parts; nothing is copied."""
+    model: Any = cls(**parameters)
+    if parts.output is not None:
+        model.set_output(transform=parts.output)
+    vars(model).update(parts.attributes, _new_points=parts.new_points)
+    if cls is not FullKernelKMeans:
+        model._n_features_out = model.rank_
+    if cls is not KernelEmbedding:
+        model._centroids = parts.centroids
+    if cls is KernelKMeans:
+        model._samples = parts.samples
+    return model
+
+
+def check_options(model: KernelEstimator) -> None:
+    """Refuse options that ``fit`` would refuse."""
+    model._check_options()

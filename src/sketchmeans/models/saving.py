@@ -1,0 +1,161 @@
+"""``save``: a fitted model is taken apart, checked as ``load`` will check it, and written."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from dataclasses import asdict
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from sketchmeans._arrays import Array
+from sketchmeans._version import __version__
+from sketchmeans.atomic import refuse_existing, whole_file
+from sketchmeans.estimators.parts import check_options, parts_of
+from sketchmeans.models.container import ModelFileError, parse, place, write
+from sketchmeans.models.points import arrays_of, describe, prefixed
+from sketchmeans.models.schema import ESTIMATORS, Model, check, extras_of
+from sketchmeans.operators import GivenRows
+
+
+def save(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Write a fitted model to one file, which ``load`` reads without running any code of it.
+
+    The file holds JSON and raw arrays with checksums, no pickle. What prediction needs is in it as
+    arrays: the samples (or the landmarks, for methods that need only those), the map of new
+    points, the centers; and every public attribute of the fit, certificate and statistics
+    included. It appears whole or not at all. Memory: a few megabytes beyond the model.
+
+    Not in the file: callbacks, and the state of a ``random_state`` that is a generator, which
+    becomes None with a warning; predictions do not depend on it.
+
+    Where the data were standardized before the fit, set ``standard_center_`` and
+    ``standard_scale_`` on the model, as ``sketchmeans cluster`` does, and ``fill_values_`` where
+    missing values were filled in before that: they are kept, for whoever prepares the data of
+    ``predict``, which does not use them itself.
+
+    Parameters
+    ----------
+    model : KernelKMeans, FullKernelKMeans or KernelEmbedding
+        Fitted. A kernel that is a Python function cannot be stored.
+    path : path
+        By convention with the extension ``.skm``.
+    overwrite : bool
+        Whether a file that exists is replaced.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.datasets import load_iris
+    >>> from sketchmeans import KernelKMeans, load, save
+    >>> X = load_iris().data
+    >>> model = KernelKMeans(3, random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(model, f"{folder}/iris.skm")
+    ...     loaded = load(f"{folder}/iris.skm")
+    >>> bool((loaded.predict(X) == model.predict(X)).all())
+    True
+    """
+    name = next((name for name, kept in ESTIMATORS.items() if kept.cls is type(model)), None)
+    if name is None:
+        raise TypeError(
+            f"a {type(model).__name__} cannot be saved: only {', '.join(ESTIMATORS)} can. Of a "
+            "pipeline save the last step, and the others by themselves."
+        )
+    check_is_fitted(model)
+    way_out = None if overwrite else "Choose another path, or pass overwrite=True."
+    if way_out is not None:
+        refuse_existing(path, way_out=way_out)
+    header, arrays = _take_apart(model, name)
+    try:
+        check(header, place(arrays))
+    except ModelFileError as error:
+        raise ValueError(f"this model is not as fit left it: {error} Fit it again.") from error
+    with whole_file(path, way_out=way_out) as temporary, temporary.open("wb") as file:
+        # Files without fill values are of format 1, which the first sketchmeans reads.
+        write(file, header, arrays, version=2 if header.get("imputed") else 1)
+
+
+def _take_apart(model: Any, name: str) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the header and the arrays of a fitted model."""
+    kept, parameters, parts = ESTIMATORS[name], _parameters(model), parts_of(model)
+    found, samples, centroids = parts.attributes, parts.samples, parts.centroids
+    header = {
+        "estimator": name,
+        "written_by": f"sketchmeans {__version__}",
+        "parameters": parameters,
+        "numbers": {attribute: found[attribute] for attribute in kept.numbers},
+        "n_features_in_": model.n_features_in_,
+        "stats_": model.stats_,
+        "certificate_": asdict(model.certificate_) if hasattr(model, "certificate_") else None,
+        "output": parts.output,
+        "new_points": describe(parts.new_points),
+        "samples": None,
+        "weighted": centroids is not None and centroids.weights is not None,
+        "named": hasattr(model, "feature_names_in_"),
+        "standardized": hasattr(model, "standard_scale_"),
+    }
+    arrays = {attribute: np.asarray(found[attribute]) for attribute in kept.arrays}
+    arrays |= arrays_of(parts.new_points, "new_points")
+    if samples is not None and _same(samples, parts.new_points):
+        header["samples"] = "new_points"
+    elif samples is not None:
+        header["samples"] = describe(samples)
+        arrays |= arrays_of(samples, "samples")
+    if centroids is not None:
+        members = ("labels", "sizes", "squared_norms", "weights")
+        arrays |= prefixed("centroids", {part: getattr(centroids, part) for part in members})
+    if hasattr(model, "fill_values_"):
+        header["imputed"] = True
+    for attribute in extras_of(header):
+        arrays[attribute] = getattr(model, attribute)
+    if header["named"]:
+        names = [str(name).encode("utf-8", "surrogatepass") for name in model.feature_names_in_]
+        arrays["feature_names_text"] = np.frombuffer(b"".join(names), np.uint8)
+        arrays["feature_names_ends"] = np.cumsum([len(name) for name in names], dtype=np.int64)
+    try:
+        text = json.dumps(header, default=_plain, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"this model cannot be saved: {error}. Parameters and statistics must be texts and "
+            "finite numbers."
+        ) from error
+    return parse(text.encode()), arrays
+
+
+def _parameters(model: Any) -> dict[str, Any]:
+    """Return the parameters, as far as a file can hold them."""
+    parameters: dict[str, Any] = model.get_params(deep=False)
+    if callable(parameters["kernel"]):
+        describe(parameters["kernel"])  # raises, and says what to do
+    check_options(model)
+    if not isinstance(parameters["random_state"], Integral | None):
+        parameters["random_state"] = None
+        warnings.warn(
+            "random_state is a generator, whose state is not saved: the loaded model has "
+            "random_state=None. Its predictions are the same; a new fit of it is not.",
+            UserWarning,
+            stacklevel=4,
+        )
+    return parameters
+
+
+def _plain(value: Any) -> Any:
+    """Return a number of NumPy as one of JSON."""
+    kinds: dict[Any, Any] = {np.bool_: bool, Integral: int, Real: float}
+    for kind, plain in kinds.items():
+        if isinstance(value, kind):
+            return plain(value)
+    raise TypeError(f"{value!r:.80} is neither a text nor a number")
+
+
+def _same(samples: Any, new_points: Any) -> bool:
+    """Whether two of a model's ``NewPoints`` are one and need be stored once."""
+    if not (isinstance(samples, GivenRows) and isinstance(new_points, GivenRows)):
+        return samples is new_points
+    alike = samples.dtype == new_points.dtype and samples.diagonal is new_points.diagonal
+    return alike and samples.chosen is new_points.chosen is None
