@@ -1,4 +1,7 @@
-"""Advice."""
+"""What to ask for: ``choose`` recommends a number of clusters, ``compare`` tries all methods.
+
+May import: engine, operators, lowrank, certificate, estimators.
+"""
 
 from sketchmeans.advice.choosing import choose
 from sketchmeans.advice.comparing import compare

@@ -4,8 +4,7 @@
 ``probable`` are the theorems; ``objective`` is what they bound. ``certifying`` brings them together
 into the ``Certificate`` of ``result``, and ``intervals`` shows it on one line.
 
-A new bound is a file here and a line in ``certifying``. This room may import lowrank, operators,
-engine and what they stand on; it knows nothing of estimators.
+A new bound is a file here and a line in ``certifying``. May import: engine, operators, lowrank.
 """
 
 from sketchmeans.certificate.certifying import certify

@@ -1,9 +1,10 @@
 """The command line: thin. A command parses, calls the library, and prints.
 
 A command is a module of this package with a ``click`` command called ``command``; it is imported
-when it is asked for, so that ``sketchmeans --help`` answers at once. This room may import all
-others, and no other room imports it. While a command runs, messages of the library name parameters
-by the flags below.
+when it is asked for, so that ``sketchmeans --help`` answers at once. While a command runs,
+messages of the library name parameters by the flags below.
+
+May import: datasets, io, estimators, advice, models, report, reproduce.
 """
 
 from __future__ import annotations

@@ -43,6 +43,8 @@ threads there are, and nothing of it changes a result.
 **Three passes, one result.** ``tournament_pass`` takes tiles from data. ``strip_pass`` reads a
 kernel that exists as an array, one strip of rows after another. ``rectangular_product`` serves
 new points. ``hadamard.fwht`` is the transform for whole columns.
+
+May import: kernels.
 """
 
 from sketchmeans.engine.hadamard import fwht

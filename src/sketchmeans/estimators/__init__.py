@@ -1,4 +1,13 @@
-"""Estimators."""
+"""The outside that scikit-learn knows: ``fit``, ``predict`` and attributes with an underscore.
+
+``base`` turns data and options into an operator, ``sketched`` an operator into an embedding;
+``embedding``, ``cluster`` and ``full`` are the three estimators. ``checks`` refuses what cannot be
+fitted, ``sizing`` and ``memory`` decide how wide and with how many threads, ``progress`` tells of
+it; ``kmeans``, ``starts`` and ``lloyd`` cluster. ``documents`` describes shared parameters once.
+``fitted`` and ``parts`` are for other rooms, which do not touch private names.
+
+May import: kernels, engine, sketches, operators, lowrank, certificate.
+"""
 
 from sketchmeans.estimators.cluster import KernelKMeans
 from sketchmeans.estimators.embedding import KernelEmbedding

@@ -12,8 +12,7 @@ strangers, so a source checks what a file declares against what it holds before 
 unpickles nothing, and writes nothing. What goes wrong is a ``ValueError`` that names the file, the
 column, the row, and a parameter that helps, by the flag of the command line where that is running.
 
-This room may import no other room; of the files at the top ``_arrays``, ``_lazy``, ``atomic``,
-``blocks`` and ``text``.
+A new file format goes here. May import: no other room.
 """
 
 from typing import TYPE_CHECKING

@@ -10,7 +10,12 @@ greedy_cholesky    m columns               n · m                        yes
 rp_cholesky        m columns               n · m                        yes
 =================  ======================  ===========================  =========================
 
-``approximate(operator, name, request)`` calls any of them by name.
+``approximate(operator, name, request)`` calls any of them by name. ``core`` has what they share,
+``needs`` the memory that each takes, ``landmarks`` where columns are chosen, and ``streams`` the
+sketch of a kernel whose columns are pushed.
+
+A new method is a file here, its memory in ``needs`` and a line in ``methods``. Methods know nothing
+of estimators. May import: engine, sketches, operators.
 """
 
 from sketchmeans.lowrank.cholesky import greedy_cholesky, rp_cholesky

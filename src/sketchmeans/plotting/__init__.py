@@ -10,8 +10,9 @@
 
 A Display holds data; matplotlib is imported when something is drawn:
 ``pip install "sketchmeans[plots]"``. Each Display has a file of its own; ``axes`` gives it a place
-to draw, and ``palette``, which reports use too, the colours and marks of clusters. Of the other
-rooms this one may import certificate, estimators and advice.
+to draw, and ``palette``, which reports use too, the colours and marks of clusters.
+
+May import: certificate, estimators, advice.
 """
 
 from sketchmeans.plotting.certificate import CertificateDisplay

@@ -9,8 +9,8 @@ Whatever comes from the data is text. ``html.tag`` escapes every child that it h
 the script puts text into text nodes only; and the page's Content-Security-Policy allows this style
 and this script, by their hashes, and no request to any host.
 
-Of the other rooms this one may import certificate, estimators, advice and plotting's palette, but
-not matplotlib: a report needs none.
+May import: certificate, estimators, plotting. Of the last only the palette: a report needs no
+matplotlib.
 
 >>> from sklearn.datasets import load_iris
 >>> from sketchmeans import KernelKMeans

@@ -11,8 +11,8 @@ partition of small cases. None of them draws or writes. ``drawing`` and ``page``
 in ``page.md``, turn their results into files; ``writing`` runs all of it. Each file appears whole
 or not at all.
 
-Of the other rooms this one may import operators, lowrank, estimators, advice and plotting; and
-engine, whose transform and tiles a claim measures.
+May import: engine, sketches, operators, lowrank, estimators, advice, plotting, datasets. Of the
+engine only the transform and the tiles that a claim measures.
 """
 
 from sketchmeans.reproduce.writing import FILES, reproduce
