@@ -4,8 +4,28 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
+from threadpoolctl import threadpool_limits
 
 from sketchmeans.datasets import make_rings
+
+LONG = ("reproduce", "memory_limits", "docs", "cli", "threads", "estimators", "bounds", "quality")
+"""Files of tests that take longest; a worker that began one last would leave the others idle."""
+THREADED = {"test_determinism", "test_engine", "test_threads"}
+"""Files whose subject is threads: BLAS has as many in them as it would have anywhere."""
+
+
+def pytest_collection_modifyitems(items):
+    """Begin with the long files; xdist hands files out in this order, see pyproject.toml."""
+    names = [f"test_{name}" for name in LONG]
+    items.sort(key=lambda item: names.index(item.path.stem) if item.path.stem in names else 99)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_blas_thread(request):
+    """Keep BLAS to one thread: those of two workers on two cores mostly wait for each other."""
+    limit = None if request.path.stem in THREADED else 1
+    with threadpool_limits(limit, user_api="blas"):
+        yield
 
 
 @pytest.fixture(scope="session")
