@@ -45,7 +45,7 @@ def draw_passes(figure: Any, rows: list[list[Any]]) -> None:
 
 
 def draw_growth(figure: Any, cells: list[dict[str, Any]]) -> None:
-    """Draw seconds and peak memory of whole clusterings by n: a line a method."""
+    """Draw seconds and peak memory of whole clusterings by n: a line per method."""
     axes = figure.subplots(1, 2, sharex=True)
     methods = list(dict.fromkeys(cell["method"] for cell in cells))
     for i, method in enumerate(methods):

@@ -3,7 +3,7 @@
 Four dense cores and four shells around them, 20 features, float32: K-means without a kernel cannot
 tell a core from its shell. The kernel is RBF with γ = 4 / median squared distance; at 1 / median
 full kernel K-means itself prefers other clusters. Every method gets the same γ, the same number of
-clusters and ten starts. "One pass" keeps 24 numbers a sample, and so does Nystroem with 24
+clusters and ten starts. "One pass" keeps 24 numbers per sample, and so does Nystroem with 24
 components; with 240 it has ten times the memory.
 
 Each fit has a process of its own; short ones are repeated there up to five times, and the best
@@ -57,7 +57,7 @@ Clustering = Callable[[np.ndarray], np.ndarray]
 
 
 def sketched(gamma: float, **options: Any) -> Clustering:
-    """Return ours, with 24 numbers a sample."""
+    """Return ours, with 24 numbers per sample."""
     model = KernelKMeans(
         CLUSTERS, gamma=gamma, rank=RANK, oversampling=WIDTH - RANK, random_state=SEED, **options
     )

@@ -46,7 +46,7 @@ def main() -> Report:
         )
         size = path.stat().st_size / 1e6
         rows = [[name, value, size / value] for name, value in seconds.items()]
-        report.table(["reader", "seconds", "MB of the file a second"], rows)
+        report.table(["reader", "seconds", "MB of the file per second"], rows)
         spent, found = cluster(path)
     stages = found["stats"]["seconds"]
     inside = sum(stages.values())

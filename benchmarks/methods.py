@@ -1,7 +1,7 @@
 """Every method at equal memory, on fast and slow spectra: ``python -m benchmarks.methods``.
 
-Digits with gamma = c / median squared distance, c = 1 and 4, rank 10, 20 numbers a sample; image
-segmentation (z-scored, from the installed river package), c = 16, rank 7, 14 numbers a sample.
+Digits with gamma = c / median squared distance, c = 1 and 4, rank 10, 20 numbers per sample; image
+segmentation (z-scored, from the installed river package), c = 16, rank 7, 14 numbers per sample.
 Means over eight seeds.
 """
 

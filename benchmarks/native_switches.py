@@ -31,7 +31,7 @@ NEVER = 1 << 30
 
 
 def wide(dtype: str) -> list[list[object]]:
-    """Return a row a number of features: milliseconds from panels, from BLAS, and the gain."""
+    """Return a row per number of features: milliseconds from panels, from BLAS, and the gain."""
     n, rows = 2560, []
     for p in FEATURES:
         X = np.random.default_rng(0).normal(size=(n, p)).astype(dtype)

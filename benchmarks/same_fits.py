@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import itertools
+import re
 import subprocess
 import sys
 import tempfile
@@ -160,7 +161,7 @@ def hashes(model: Any, X: Any, d: Any, path: Path) -> dict[str, str]:
 
 
 def names() -> Iterator[tuple[str, str]]:
-    """Yield what is public: names, signatures, and the help of every command."""
+    """Yield what is public: names, signatures, and the flags of every command."""
     import sketchmeans as sm
 
     for name in sorted(sm.__all__):
@@ -173,7 +174,10 @@ def names() -> Iterator[tuple[str, str]]:
     for command in ["", "cluster", "predict", "compare", "choose", "info", "reproduce", "demo"]:
         line = [sys.executable, "-m", "sketchmeans", *command.split(), "--help"]
         printed = subprocess.run(line, check=True, capture_output=True, text=True).stdout
-        yield f"help {command}", digest(printed)
+        yield (
+            f"flags of {command or 'the command line'}",
+            digest(re.findall(r"--?[a-z][\w-]*", printed)),
+        )
 
 
 def streams(n: int) -> Iterator[tuple[str, str]]:

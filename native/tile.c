@@ -9,7 +9,7 @@
  *         along   += T Ω[J]                           lanes run over J, and are summed up
  *         across  += Tᵀ Ω[I]                          lanes run over J, and stay apart
  *     W[J] += across                                  once a chunk, in double
- *     W[I] += along                                   once a tile, in double
+ *     W[I] += along                                   once per tile, in double
  *
  * Every sum runs in an order that depends on the shape alone.
  */

@@ -12,8 +12,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "sketchmeans"
 
 GROUND = {
     "_arrays": "",
-    "_lazy": "",
-    "_version": "",
+    "_package": "",
     "atomic": "",
     "blas": "",
     "blocks": "_arrays",
@@ -122,6 +121,18 @@ def test_the_table_knows_every_room_and_rises():
     for name, others in ROOMS.items():
         assert set(others.split()) <= known, name
         known.add(name)
+
+
+def test_the_drawing_of_the_contributing_page_is_the_folder():
+    page = (PACKAGE.parents[1] / "CONTRIBUTING.md").read_text()
+    ground, *lines = re.search(r"```\n(_arrays.*?)```", page, re.DOTALL)[1].splitlines()
+    assert ground.split("the ground")[0].split() == list(GROUND)
+    drawn = [line.split()[0] for line in lines]
+    assert [name.removesuffix("/").removesuffix(".py") for name in drawn] == [
+        name for name in ROOMS if not name.startswith("__")
+    ]
+    for name in drawn:
+        assert (PACKAGE / name).is_dir() == name.endswith("/"), name
 
 
 @pytest.mark.parametrize("name", [name for name in ROOMS if (PACKAGE / name).is_dir()])

@@ -50,7 +50,7 @@ def kernel():
 
 
 def one_pass_entries(n):
-    """A symmetric pass: n(n + 1)/2 and, on the diagonal, half a tile a row."""
+    """A symmetric pass: n(n + 1)/2 and, on the diagonal, half a tile per row."""
     tiles = row_blocks(n, tile_rows(n))
     return (n * n + sum((rows.stop - rows.start) ** 2 for rows in tiles)) // 2
 
@@ -74,7 +74,7 @@ FORMULAS = {
     ("nystrom", "column-norm"): lambda n, m, d: n * m + d + one_pass_entries(n),
     ("nystrom", "leverage"): lambda n, m, d: n * m + d + leverage_entries(n, m),
     ("nystrom", "kmeans"): lambda n, m, d: n * m + d + m * m,
-    ("rpcholesky", "auto"): lambda n, m, d: n * m + d,  # and a block a round
+    ("rpcholesky", "auto"): lambda n, m, d: n * m + d,  # and a batch per round
     ("greedy-cholesky", "auto"): lambda n, m, d: n * m + d,
     ("exact", "auto"): lambda n, m, d: n * n + d,
 }

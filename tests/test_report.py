@@ -316,7 +316,7 @@ def test_memory_does_not_grow_as_the_samples_do_but_for_a_few_numbers_each(tmp_p
     write_report(tmp_path / "second.html", model, X, command="x")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    # 2,000 × 2,000 distances and their copies, the page, and a few numbers a sample.
+    # 2,000 × 2,000 distances and their copies, the page, and a few numbers per sample.
     assert peak < 130e6 + 150_000 * 8 * 8
 
 

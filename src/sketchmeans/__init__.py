@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sketchmeans._lazy import lazy_names
-from sketchmeans._version import __version__
+from sketchmeans._package import __version__, lazy_names
 
 if TYPE_CHECKING:
     from sketchmeans.advice import choose, compare

@@ -21,7 +21,7 @@ CHUNK = 1024
 """Rows of Ω drawn from one generator; fixed, for it decides the numbers."""
 
 FWHT_MIN_WIDTH = {"numpy": {4: 384, 8: 320}, "native": {4: 192, 8: 128}}
-"""Width from which the fast transform beats explicit rows, by engine and bytes a number.
+"""Width from which the fast transform beats explicit rows, by engine and bytes per number.
 
 Measured with ``python -m benchmarks.hadamard_switch``; docs/benchmarks keeps its table.
 """
@@ -33,7 +33,7 @@ class Sketch(ABC):
     Parameters
     ----------
     n : int
-        Rows: one a sample.
+        Rows: one per sample.
     width : int
         Columns, the paper's r'.
     seed : int
@@ -141,7 +141,7 @@ class HadamardSketch(Sketch):
         return self.apply_by_transform(columns, n_threads=n_threads)
 
     def apply_by_transform(self, columns: Array, *, n_threads: int = 1) -> Array:
-        """Return columnsᵀΩ as Rᵀ(H(D·columns)): N·log₂ N additions a column."""
+        """Return columnsᵀΩ as Rᵀ(H(D·columns)): N·log₂ N additions per column."""
         spread = aligned_zeros((self.order, columns.shape[1]), columns.dtype)
         for start in range(0, self.n, CHUNK):
             stop = min(start + CHUNK, self.n)

@@ -39,7 +39,7 @@ class Choice:
     """Whether the criteria disagree or none of them is clear: then do not trust the number."""
     reason: str
     table: Table
-    """A row a number of clusters (and width of the kernel)."""
+    """A row per number of clusters (and width of the kernel)."""
 
     def __str__(self) -> str:
         word = "Weak evidence" if self.is_weak else "Recommendation"

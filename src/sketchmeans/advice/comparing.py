@@ -137,7 +137,7 @@ def compare(
         row["above least"] = above / least if least > 0 else (np.inf if above else 0.0)
     return Table(
         tuple(rows),
-        caption=f"{n_clusters} clusters, rank {rank}, {width} numbers a sample, mean over "
+        caption=f"{n_clusters} clusters, rank {rank}, {width} numbers per sample, mean over "
         f"{n_seeds} seeds; kernel errors and objectives are exact",
     )
 

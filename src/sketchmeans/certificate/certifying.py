@@ -175,7 +175,7 @@ def _check(
     """Refuse what cannot be certified; return the number of clusters of the best clustering."""
     if labels.shape != (n,) or labels.dtype.kind not in "iu" or (n and labels.min() < 0):
         raise ValueError(
-            f"labels must be {n} whole numbers from 0, one a sample; got shape {labels.shape} "
+            f"labels must be {n} whole numbers from 0, one per sample; got shape {labels.shape} "
             f"and dtype {labels.dtype}."
         )
     if failure_probability is not None and not (

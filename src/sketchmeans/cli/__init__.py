@@ -20,7 +20,7 @@ from typing import Any
 
 import click
 
-from sketchmeans._version import __version__
+from sketchmeans._package import __version__
 from sketchmeans.cli.options import ARGUMENTS, examples
 from sketchmeans.text import vocabulary
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sketchmeans._version import __version__
+from sketchmeans._package import __version__
 from sketchmeans.cli.options import (
     DATA,
     METHODS,

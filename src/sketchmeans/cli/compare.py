@@ -34,7 +34,7 @@ EXACT_LIMIT = 5000
 @click.option("-k", "--clusters", type=int, required=True, help="Clusters to find.")
 @kernel_options
 @click.option("--rank", type=int, help="Columns of the embedding; as many as clusters if left out.")
-@click.option("--width", type=int, help="Numbers kept a row; twice the rank if left out.")
+@click.option("--width", type=int, help="Numbers kept per row; twice the rank if left out.")
 @click.option(
     "--methods",
     metavar="NAMES",

@@ -54,8 +54,8 @@ def _transform_block(block: FloatArray) -> FloatArray:
 def fwht(columns: FloatArray, *, n_threads: int = 1, overwrite: bool = False) -> FloatArray:
     """Return H @ columns for a ±1 Hadamard matrix H, unnormalised.
 
-    Cost: log₂ N additions an element. Memory: the result, and with NumPy two blocks of 64 columns
-    a thread. The result does not depend on the number of threads.
+    Cost: log₂ N additions per element. Memory: the result, and with NumPy two blocks of 64 columns
+    per thread. The result does not depend on the number of threads.
 
     Parameters
     ----------

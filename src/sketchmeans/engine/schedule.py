@@ -62,7 +62,7 @@ def tournament(n_blocks: int) -> Iterator[list[tuple[int, int]]]:
 class Turns:
     """Lets the tiles of a tournament run as soon as both of their blocks have come to that round.
 
-    Every block plays once a round, so "round r of block i" is "i has played r times". No barrier
+    Every block plays once per round, so "round r of block i" is "i has played r times". No barrier
     between rounds is needed to add to each block in the same order on any number of threads, and a
     slow core holds up only those who play against its block.
 

@@ -203,7 +203,8 @@ def check_weights(sample_weight: Any, n: int) -> FloatArray | None:
     weights = np.require(sample_weight, np.float64, ["C", "A"])
     if weights.shape != (n,):
         raise ValueError(
-            f"sample_weight has shape {weights.shape}, where ({n},) is needed: one weight a sample."
+            f"sample_weight has shape {weights.shape}, where ({n},) is needed: one weight per "
+            "sample."
         )
     if not np.isfinite(weights).all():
         raise ValueError("sample_weight contains NaN or infinity: weights must be finite.")

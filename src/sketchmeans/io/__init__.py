@@ -17,7 +17,7 @@ A new file format goes here. May import: no other room.
 
 from typing import TYPE_CHECKING
 
-from sketchmeans._lazy import lazy_names
+from sketchmeans._package import lazy_names
 from sketchmeans.io.formats import FORMATS
 
 if TYPE_CHECKING:

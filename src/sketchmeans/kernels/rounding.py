@@ -16,7 +16,7 @@ LEAST = 64 * float(np.finfo(np.float64).eps)
 """Below this, sums in float64 round more than entries do."""
 
 SHOWING = {4: 1e-5, 8: 1e-9}
-"""Rounding errors of a kernel's exponent above this, by bytes a number, are not left to dot
+"""Rounding errors of a kernel's exponent above this, by bytes per number, are not left to dot
 products: float32 could keep to no less, and float64 comes near it only for far outliers."""
 
 

@@ -1,4 +1,4 @@
-"""Low-rank approximations K̂ = FFᵀ of a kernel matrix: one file a method, one result type.
+"""Low-rank approximations K̂ = FFᵀ of a kernel matrix: one file per method, one result type.
 
 =================  ======================  ===========================  =========================
 method             meets                   kernel entries               K̂ ≼ K

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans._arrays import Array
-from sketchmeans._version import __version__
+from sketchmeans._package import __version__
 from sketchmeans.atomic import refuse_existing, whole_file
 from sketchmeans.estimators.parts import check_options, parts_of
 from sketchmeans.models.container import ModelFileError, parse, place, write

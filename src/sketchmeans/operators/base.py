@@ -256,8 +256,8 @@ class KernelOperator(ABC):
             return self._pass(right, crew, run)
 
     def _pass(self, right: Right, crew: Crew, run: Run) -> Pass:
-        side = RightHandSide(matrix_of(right), self.root_weights, self.dtype, pack=run.pack)
-        return tournament_pass(NumpyTiles(self.tile, side), *side.shape, crew=crew, run=run)
+        omega = RightHandSide(matrix_of(right), self.root_weights, self.dtype, pack=run.pack)
+        return tournament_pass(NumpyTiles(self.tile, omega), *omega.shape, crew=crew, run=run)
 
     def __matmul__(self, matrix: Array) -> FloatArray:
         """Return K @ matrix in float64; a vector gives a vector."""

@@ -24,7 +24,7 @@ MEASURES = {
     "accuracy": "accuracy",
     "ARI": "adjusted Rand index",
     "NMI": "normalised mutual information",
-    "seconds": "seconds a fit",
+    "seconds": "seconds per fit",
     "kernel entries": "kernel entries evaluated",
     "peak MB": "peak memory of a fit, MB",
 }

@@ -12,7 +12,7 @@ import scipy
 import sklearn
 from scipy import sparse
 
-from sketchmeans._version import __version__
+from sketchmeans._package import __version__
 from sketchmeans.certificate.intervals import intervals, verdict
 from sketchmeans.report.charts import bar, certificate_chart, spectrum_chart
 from sketchmeans.report.findings import Findings
@@ -38,7 +38,7 @@ def asked(found: Findings) -> Iterator[Markup]:
         rows += [
             ("method", f"{model.method}{passes}"),
             ("rank of the embedding", f"{model.rank_} (asked: {model.rank})"),
-            ("numbers kept a sample", str(model.width_)),
+            ("numbers kept per sample", str(model.width_)),
             ("exact iterations after K-means", str(model.n_refine) if model.n_refine else None),
         ]
     else:

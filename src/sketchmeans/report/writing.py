@@ -113,6 +113,6 @@ def _samples(model: Any, X: Any, names: Any, ids: Any, preparation: Preparation)
     names = list(names) if given else [f"feature {column}" for column in range(p)]
     if len(names) != p:
         raise ValueError(
-            f"feature_names has {len(names)} names, but X has {p} columns. Give a name a column."
+            f"feature_names has {len(names)} names, but X has {p} columns. Give a name per column."
         )
     return Samples(X, names, ids, preparation)

@@ -267,7 +267,7 @@ def _one_pass_linear_memory(growth: Growth) -> Claim:
         (
             (
                 f"kernel entries at n = {growth.n:,} and {2 * growth.n:,}: {growth.entries[0]:,} "
-                f"and {growth.entries[1]:,}, no more than n(n + 1)/2 and half a tile a row",
+                f"and {growth.entries[1]:,}, no more than n(n + 1)/2 and half a tile per row",
                 growth.within_budget,
             ),
             (

@@ -197,7 +197,7 @@ def plot_local_kernels(figure: Any, local: list[LocalKernel]) -> None:
         for name, rows in kernel.curves.items():
             _curve(axes, rows, "nmi", name)
         axes.set_title(f"{kernel.data}, γ = {kernel.multiple} / median squared distance")
-        axes.set(xlabel="numbers kept a sample", ylabel="NMI with the true classes")
+        axes.set(xlabel="numbers kept per sample", ylabel="NMI with the true classes")
         axes.set_xscale("log")
         ticks = [row.numbers for row in kernel.curves["one pass"]]
         axes.set_xticks(ticks, [str(tick) for tick in ticks])

@@ -135,7 +135,7 @@ def _at_seven(figure: Figure3) -> str:
     }
     parts = [f"{name} {row.mean_error:.3f} / {row.accuracy.mean:.3f}" for name, row in rows.items()]
     return (
-        f"With the same {ours.numbers} numbers a sample, error / accuracy: {'; '.join(parts)}. "
+        f"With the same {ours.numbers} numbers per sample, error / accuracy: {'; '.join(parts)}. "
         "What the sketch wins here it wins over early truncation."
     )
 

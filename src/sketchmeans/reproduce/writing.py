@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 import sklearn
 
-from sketchmeans._version import __version__
+from sketchmeans._package import __version__
 from sketchmeans.atomic import Folder, refuse_existing
 from sketchmeans.datasets import load_segmentation
 from sketchmeans.plotting.axes import need_matplotlib

@@ -1,10 +1,12 @@
-"""Public names of a package that are imported when they are first used."""
+"""The version, and public names that are imported when they are first used."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
+
+__version__ = "0.1.0"
 
 
 def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
