@@ -130,12 +130,10 @@ class Polynomial(Kernel):
 
 
 @dataclass(frozen=True)
-class Gaussian(Kernel):
-    """κ(x, y) = exp(−γ‖x − y‖²)."""
+class _Exponential(Kernel):
+    """κ(x, y) = exp(−γ · statistic)."""
 
     gamma: float
-    name = "rbf"
-    statistic = Statistic.SQUARED_DISTANCE
 
     @property
     def scale(self) -> float:
@@ -148,21 +146,19 @@ class Gaussian(Kernel):
 
 
 @dataclass(frozen=True)
-class Laplacian(Kernel):
+class Gaussian(_Exponential):
+    """κ(x, y) = exp(−γ‖x − y‖²)."""
+
+    name = "rbf"
+    statistic = Statistic.SQUARED_DISTANCE
+
+
+@dataclass(frozen=True)
+class Laplacian(_Exponential):
     """κ(x, y) = exp(−γ‖x − y‖₁)."""
 
-    gamma: float
     name = "laplacian"
     statistic = Statistic.MANHATTAN
-
-    @property
-    def scale(self) -> float:
-        """−γ."""
-        return -self.gamma
-
-    def map(self, argument: FloatArray) -> FloatArray:
-        """Return exp(argument)."""
-        return np.exp(argument, out=argument)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,46 +20,33 @@ from sketchmeans.operators import KernelOperator, NewPoints
 
 _KMEANS_ITERATIONS = 20
 
-Sampler = Callable[
-    [KernelOperator, FloatArray, int, np.random.Generator, Run], tuple[IntArray, Cost]
-]
-"""Draws so many samples of an operator with this diagonal; says what that cost."""
+
+@dataclass(frozen=True)
+class Draw:
+    """What is drawn: so many samples of an operator with this diagonal."""
+
+    operator: KernelOperator
+    diagonal: FloatArray
+    count: int
+    random: np.random.Generator
+    run: Run
 
 
-def _uniform(
-    operator: KernelOperator,
-    diagonal: FloatArray,
-    count: int,
-    random: np.random.Generator,
-    run: Run,
-) -> tuple[IntArray, Cost]:
+def _uniform(draw: Draw) -> tuple[IntArray, Cost]:
     """Draw without replacement (Williams–Seeger)."""
-    del diagonal, run
-    return np.sort(random.choice(operator.shape[0], count, replace=False)), Cost()
+    n = draw.operator.shape[0]
+    return np.sort(draw.random.choice(n, draw.count, replace=False)), Cost()
 
 
-def _by_diagonal(
-    operator: KernelOperator,
-    diagonal: FloatArray,
-    count: int,
-    random: np.random.Generator,
-    run: Run,
-) -> tuple[IntArray, Cost]:
+def _by_diagonal(draw: Draw) -> tuple[IntArray, Cost]:
     """Draw in proportion to K_ii."""
-    del operator, run
-    return _weighted_choice(random, np.maximum(diagonal, 0.0), count), Cost()
+    return _weighted_choice(draw.random, np.maximum(draw.diagonal, 0.0), draw.count), Cost()
 
 
-def _by_column_norm(
-    operator: KernelOperator,
-    diagonal: FloatArray,
-    count: int,
-    random: np.random.Generator,
-    run: Run,
-) -> tuple[IntArray, Cost]:
+def _by_column_norm(draw: Draw) -> tuple[IntArray, Cost]:
     """Draw in proportion to the squared norm of a column (Drineas–Mahoney; Kumar et al.)."""
-    squares, entries = column_norms(operator, diagonal, run)
-    return _weighted_choice(random, squares, count), Cost(1, entries)
+    squares, entries = column_norms(draw.operator, draw.diagonal, draw.run)
+    return _weighted_choice(draw.random, squares, draw.count), Cost(1, entries)
 
 
 def _weighted_choice(random: np.random.Generator, sizes: FloatArray, count: int) -> IntArray:
@@ -92,13 +80,7 @@ def column_norms(
     return result.row_sums, result.entries
 
 
-def _by_leverage(
-    operator: KernelOperator,
-    diagonal: FloatArray,
-    count: int,
-    random: np.random.Generator,
-    run: Run,
-) -> tuple[IntArray, Cost]:
+def _by_leverage(draw: Draw) -> tuple[IntArray, Cost]:
     """Draw landmarks by recursive ridge leverage scores (Musco–Musco 2017).
 
     The data are halved until few are left; on the way back each level scores its points by the
@@ -107,8 +89,8 @@ def _by_leverage(
     Kernel entries: each level's points with the landmarks of the level below, and no others.
     Memory: n × count numbers.
     """
-    n = operator.shape[0]
-    order = random.permutation(n)
+    n, count = draw.operator.shape[0], draw.count
+    order = draw.random.permutation(n)
     sizes = [n]
     while sizes[-1] > 2 * count:
         sizes.append(-(-sizes[-1] // 2))
@@ -118,11 +100,11 @@ def _by_leverage(
     entries = 0
     for size in sizes[::-1]:
         level = order[:size]
-        C = operator.rectangle(level, order[chosen], run)
+        C = draw.operator.rectangle(level, order[chosen], draw.run)
         entries += C.size
-        scores = _ridge_scores(C, C[chosen], diagonal[level], count)
+        scores = _ridge_scores(C, C[chosen], draw.diagonal[level], count)
         del C  # before the next level allocates its own
-        chosen = _weighted_choice(random, scores, min(count, size))
+        chosen = _weighted_choice(draw.random, scores, min(count, size))
     return np.sort(order[chosen]), Cost(entries=entries)
 
 
@@ -176,10 +158,10 @@ def _near_one(X: Any) -> tuple[Any, int]:
     return near, exponent
 
 
-SAMPLERS: dict[str, Sampler] = {
+SAMPLERS: dict[str, Callable[[Draw], tuple[IntArray, Cost]]] = {
     "uniform": _uniform,
     "diagonal": _by_diagonal,
     "column-norm": _by_column_norm,
     "leverage": _by_leverage,
 }
-"""How landmarks are drawn from the samples, by name; "kmeans" puts them elsewhere."""
+"""How samples are drawn, and what that cost; "kmeans" puts landmarks elsewhere."""

@@ -9,7 +9,7 @@ from sketchmeans.blas import OneBlasThread
 from sketchmeans.blocks import apply_in_place, orthogonal_columns
 from sketchmeans.engine import ALONE, Run
 from sketchmeans.lowrank.core import CUT, EPS, Core, noise_level
-from sketchmeans.lowrank.landmarks import SAMPLERS, kmeans_landmarks
+from sketchmeans.lowrank.landmarks import SAMPLERS, Draw, kmeans_landmarks
 from sketchmeans.lowrank.request import Truncation
 from sketchmeans.lowrank.result import Cost, Facts, LowRank, warn_indefinite
 from sketchmeans.operators import KernelOperator, NewPoints
@@ -56,8 +56,8 @@ def nystrom(
         landmarks, C, A = kmeans_landmarks(operator, columns, seed, run)
         cost += Cost(entries=A.size)
     else:
-        random = np.random.default_rng(seed)
-        indices, spent = SAMPLERS[sampling](operator, diagonal, columns, random, run)
+        draw = Draw(operator, diagonal, columns, np.random.default_rng(seed), run)
+        indices, spent = SAMPLERS[sampling](draw)
         cost += spent
         C = operator.columns(indices, run)
         A = C[indices]
