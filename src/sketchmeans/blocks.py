@@ -46,6 +46,11 @@ def rows_of(X: Any, rows: slice) -> Any:
     return csr_rows(X, rows) if sparse.issparse(X) else X[rows]
 
 
+def dense(block: Any) -> Array:
+    """Return a block, sparse or not, as a dense array."""
+    return block.toarray() if sparse.issparse(block) else np.asarray(block)
+
+
 def dense_rows(X: Any, rows: slice) -> FloatArray:
     """Return a block of rows as a dense array."""
     return csr_rows(X, rows).toarray() if sparse.issparse(X) else X[rows]

@@ -6,11 +6,11 @@ import operator
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils import check_random_state
 
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blas import OneBlasThread
+from sketchmeans.blocks import dense
 from sketchmeans.checks import check_count
 from sketchmeans.engine import Pass, count_threads
 from sketchmeans.engine.passes import sum_of_squares
@@ -117,7 +117,7 @@ class ColumnStream:
 
     def _checked(self, start: int, block: Any) -> FloatArray:
         """Return the columns from ``start`` on as floats; refuse what they cannot be."""
-        block = block.toarray() if sparse.issparse(block) else np.asarray(block)
+        block = dense(block)
         n = self.n_samples
         if block.ndim != 2 or block.shape[0] != n:
             raise ValueError(

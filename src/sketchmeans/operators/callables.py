@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from sketchmeans._arrays import Array, FloatArray
-from sketchmeans.blocks import row_blocks, rows_of
+from sketchmeans.blocks import dense, row_blocks, rows_of
 from sketchmeans.engine import Pass
 from sketchmeans.operators.base import KernelOperator
 from sketchmeans.operators.cross import CrossKernel
@@ -66,8 +65,7 @@ class CallableOperator(KernelOperator):
         name = getattr(self.function, "__name__", repr(self.function))
         shape = (A.shape[0], B.shape[0])
         try:
-            block = self.function(A, B, **self.params)
-            block = block.toarray() if sparse.issparse(block) else np.asarray(block)
+            block = dense(self.function(A, B, **self.params))
         except Exception as error:
             raise ValueError(
                 f"the kernel callable {name} raised {type(error).__name__} on blocks of "

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from sketchmeans._arrays import FloatArray, IntArray
-from sketchmeans.blocks import multiply_columns, rows_of
+from sketchmeans.blocks import dense, multiply_columns, rows_of
 from sketchmeans.engine.passes import Pass, strip_pass, strip_rows
 from sketchmeans.engine.run import Run
 from sketchmeans.engine.threads import Crew
@@ -41,8 +40,7 @@ class PrecomputedOperator(KernelOperator):
         self._known_diagonal: FloatArray | None = None
 
     def _tile(self, rows: slice, columns: slice, out: FloatArray) -> FloatArray:
-        block = rows_of(self.K, rows)[:, columns]
-        block = block.toarray() if sparse.issparse(block) else np.asarray(block)
+        block = dense(rows_of(self.K, rows)[:, columns])
         return block.astype(self.dtype)  # a copy: it is written to
 
     def _diagonal(self) -> FloatArray:
@@ -110,8 +108,7 @@ class PrecomputedOperator(KernelOperator):
     def _rectangle(self, rows: IntArray | None, indices: IntArray, run: Run) -> FloatArray:
         del run
         # K is symmetric, and rows are what lies together.
-        block = self.K[indices] if rows is None else self.K[np.ix_(indices, rows)]
-        block = block.toarray() if sparse.issparse(block) else np.asarray(block)
+        block = dense(self.K[indices] if rows is None else self.K[np.ix_(indices, rows)])
         refuse_entries(block, indices)
         return np.ascontiguousarray(block.T, dtype=np.float64)
 
@@ -147,9 +144,8 @@ class GivenRows:
         """Return the kernel between new points and the samples, of which K holds the rows."""
 
         def tile(rows: slice, columns: slice, out: FloatArray) -> FloatArray:
-            block = rows_of(K, rows)[:, columns if self.chosen is None else self.chosen[columns]]
-            block = block.toarray() if sparse.issparse(block) else np.asarray(block)
-            return block.astype(self.dtype, copy=False)
+            chosen = columns if self.chosen is None else self.chosen[columns]
+            return dense(rows_of(K, rows)[:, chosen]).astype(self.dtype, copy=False)
 
         n = K.shape[1] if self.chosen is None else len(self.chosen)
         return CrossKernel(tile, (K.shape[0], n), self.dtype)
