@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import click
 
 from sketchmeans._arrays import IntArray
-from sketchmeans.blas import OneBlasThread
 from sketchmeans.cli.options import examples
 
 if TYPE_CHECKING:
@@ -89,6 +88,7 @@ def _show_rings() -> None:
     from sklearn.cluster import KMeans
 
     from sketchmeans.advice.comparing import accuracy
+    from sketchmeans.blas import OneBlasThread
     from sketchmeans.datasets import make_rings
     from sketchmeans.estimators import KernelKMeans
 
@@ -133,6 +133,7 @@ def _show_digits() -> None:
     from sklearn.datasets import load_digits
     from sklearn.metrics import normalized_mutual_info_score
 
+    from sketchmeans.blas import OneBlasThread
     from sketchmeans.estimators import KernelKMeans
 
     digits = load_digits()
