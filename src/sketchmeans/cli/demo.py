@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sketchmeans._arrays import IntArray
 from sketchmeans.cli.options import examples
 
 if TYPE_CHECKING:
-    from sketchmeans._arrays import FloatArray
+    from sketchmeans._arrays import FloatArray, IntArray
 
 COLUMNS, LINES = 46, 19
 
