@@ -36,8 +36,8 @@ from benchmarks.processes import Failed, available_bytes, forget_peak, measured,
 from benchmarks.rivals import installed
 from benchmarks.timing import SEED, Report, Target, standalone
 from sketchmeans import FullKernelKMeans, KernelKMeans
+from sketchmeans.blas import count_threads
 from sketchmeans.certificate.objective import memberships
-from sketchmeans.engine import count_threads
 from sketchmeans.engine.run import Run
 from sketchmeans.operators import DataOperator
 

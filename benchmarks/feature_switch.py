@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.data import noisy_blobs
 from benchmarks.timing import Report, Target, interleaved, standalone
-from sketchmeans.engine import count_threads
+from sketchmeans.blas import count_threads
 from sketchmeans.engine.run import Run
 from sketchmeans.kernels import Kernel, Linear, Polynomial
 from sketchmeans.operators import DataOperator, FeatureMapOperator

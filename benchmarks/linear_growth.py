@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.data import noisy_blobs
 from benchmarks.timing import Report, Target, interleaved, standalone
-from sketchmeans.engine import count_threads
+from sketchmeans.blas import count_threads
 from sketchmeans.kernels import Polynomial
 from sketchmeans.operators import FeatureMapOperator
 from sketchmeans.operators.features import prefers_features

@@ -134,6 +134,44 @@ def fits(n: int) -> Iterator[tuple[str, Any, Any, Any]]:
             yield name, sm.KernelEmbedding(6, **given), data, d
 
 
+def large_fits() -> Iterator[tuple[str, Any, Any, Any]]:
+    """Yield fits that few samples do not reach: streamed, by Lanczos, in several blocks, limited."""
+    import sketchmeans as sm
+
+    n = 4300
+    for layout, kind in itertools.product(("float64", "float32"), ("none", "some zero")):
+        X, d = samples(layout, n), weights(kind, n)
+        given = {"random_state": 0, "n_init": 2}
+        for name, model in {
+            "large": sm.KernelKMeans(CLUSTERS, n_passes=2, n_refine=1, **given),
+            "large, one thread": sm.KernelKMeans(CLUSTERS, n_jobs=1, **given),
+            "large, limited": sm.KernelKMeans(CLUSTERS, n_refine=1, memory_limit="45MB", **given),
+            "large, exact": sm.KernelKMeans(CLUSTERS, method="exact", rank=6, **given),
+            "large, features": sm.KernelKMeans(CLUSTERS, kernel="poly", degree=2, **given),
+            "large, nystrom": sm.KernelKMeans(
+                CLUSTERS, method="nystrom", sketch="leverage", **given
+            ),
+            "large, full": sm.FullKernelKMeans(CLUSTERS, max_iter=4, **given),
+            "large, full, limited": sm.FullKernelKMeans(
+                CLUSTERS, max_iter=4, init="sketch", memory_limit="45MB", **given
+            ),
+        }.items():
+            yield f"{name} | {layout} | {kind}", model, X, d
+
+
+def advice(n: int) -> Iterator[tuple[str, str]]:
+    """Yield what is recommended and compared; times and traced memory differ from run to run."""
+    import sketchmeans as sm
+
+    X = samples("float64", n)
+    choice = sm.choose(X, gammas=("median", "4*median"), n_clusters=(2, 3, 4), random_state=0)
+    yield "choose", digest(str(choice))
+    table = sm.compare(X, CLUSTERS, n_seeds=2, random_state=0, y=np.arange(n) % 3)
+    for row in table:
+        kept = {key: value for key, value in row.items() if key not in ("seconds", "peak MB")}
+        yield f"compare {row['method']}", digest(sorted(kept.items()))
+
+
 def hashes(model: Any, X: Any, d: Any, path: Path) -> dict[str, str]:
     """Fit, and return the hashes of what came out, by kind."""
     import sketchmeans as sm
@@ -197,10 +235,10 @@ def streams(n: int) -> Iterator[tuple[str, str]]:
 def run(n: int) -> None:
     """Print a line a hash, in the tree of this Python."""
     warnings.simplefilter("ignore")
-    for name, value in itertools.chain(names(), streams(n)):
+    for name, value in itertools.chain(names(), streams(n), advice(n)):
         print(f"{name}\tall\t{value}")
     with tempfile.TemporaryDirectory() as folder:
-        for name, model, X, d in fits(n):
+        for name, model, X, d in itertools.chain(fits(n), large_fits()):
             for kind, value in hashes(model, X, d, Path(folder) / "model.skm").items():
                 print(f"{name}\t{kind}\t{value}", flush=True)
 

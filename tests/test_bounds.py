@@ -16,8 +16,8 @@ from oracles import objective
 from sketchmeans import FullKernelKMeans, KernelKMeans, certify
 from sketchmeans.certificate.bracket import bracket
 from sketchmeans.certificate.gap import gap_bound
-from sketchmeans.certificate.moment import optimum_lower_bound
 from sketchmeans.certificate.moments import moments
+from sketchmeans.certificate.optimum import optimum_lower_bound
 from sketchmeans.kernels import Cosine, Gaussian, Linear
 from sketchmeans.lowrank import METHODS, IndefiniteKernelWarning, Request, approximate, one_pass
 from sketchmeans.lowrank.cholesky import _accept, _Factor

@@ -11,7 +11,7 @@ from sklearn.cluster import KMeans
 
 from oracles import objective
 from sketchmeans import ColumnStream, FullKernelKMeans, KernelKMeans, certify
-from sketchmeans.certificate.moment import leading_sum_bound
+from sketchmeans.certificate.optimum import leading_sum_bound
 from sketchmeans.engine.run import Run
 from sketchmeans.kernels import Gaussian, Sigmoid
 from sketchmeans.lowrank import METHODS, IndefiniteKernelWarning, Request, approximate, one_pass

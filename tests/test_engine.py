@@ -12,12 +12,12 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from sketchmeans import KernelKMeans
+from sketchmeans.blas import count_threads
 from sketchmeans.blocks import row_blocks
 from sketchmeans.engine import (
     Crew,
     NumpyTiles,
     RightHandSide,
-    count_threads,
     engine_name,
     tile_rows,
     tournament,

@@ -1,4 +1,4 @@
-"""The thread pools of other libraries, held to one thread while we work.
+"""How many threads: ours, and those of other libraries, held to one while we work.
 
 BLAS and OpenMP split a sum among their threads, so that its last bits depend on their number. And
 an OpenMP pool that has threads does not survive a fork: a loop in the child waits for them.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,10 +20,47 @@ from functools import cache
 from itertools import product
 from typing import Any, NamedTuple
 
+import joblib
 import scipy.linalg  # noqa: F401  (it and sklearn load libraries that are to be found)
 import sklearn  # noqa: F401
 import threadpoolctl
+from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
+
+from sketchmeans.text import called
+
+
+def count_threads(n_jobs: int | None) -> int:
+    """Turn ``n_jobs`` into a number of threads.
+
+    None means what ``joblib.parallel_config`` says, and all cores where it says nothing; but one
+    inside a joblib or Dask worker: there the outer level has taken the cores already. Negative
+    numbers count from all cores down, as in joblib.
+    """
+    if n_jobs is None:
+        backend, configured = get_active_backend()
+        if backend.nesting_level or _in_dask_worker():
+            return 1
+        n_jobs = -1 if configured is None else int(configured)
+    if n_jobs == 0:
+        raise ValueError(
+            f"{called('n_jobs')}=0 is no number of threads: give 1, 2, …, -1 (all) or None."
+        )
+    if n_jobs < 0:
+        # joblib.effective_n_jobs would count the workers of a cluster, and ours are threads here.
+        return max(1, joblib.cpu_count() + 1 + n_jobs)
+    return n_jobs
+
+
+def _in_dask_worker() -> bool:
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return False
+    try:
+        distributed.get_worker()
+    except ValueError:
+        return False
+    return True
 
 
 @cache

@@ -10,10 +10,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchmeans._arrays import Array, FloatArray
+from sketchmeans._arrays import Array, FloatArray, IntArray
 
 BLOCK = 4096
 """Rows handled at a time where a whole array would be too much."""
+
+
+SUMMED = 1024
+"""Rows of whole columns that are summed at a time; fixed, for it decides the bits."""
 
 
 def row_blocks(n: int, size: int = BLOCK) -> list[slice]:
@@ -53,7 +57,7 @@ def dense(block: Any) -> Array:
 
 def dense_rows(X: Any, rows: slice) -> FloatArray:
     """Return a block of rows as a dense array."""
-    return csr_rows(X, rows).toarray() if sparse.issparse(X) else X[rows]
+    return dense(rows_of(X, rows))
 
 
 def row_norms(block: Any) -> FloatArray:
@@ -106,6 +110,11 @@ def masses(weights: FloatArray | None, n: int) -> FloatArray:
     return np.ones(n) if weights is None else weights
 
 
+def left_out(weights: FloatArray | None) -> IntArray:
+    """Return the samples of weight zero."""
+    return np.zeros(0, int) if weights is None else np.flatnonzero(weights == 0)
+
+
 def relative_weights(weights: FloatArray | None) -> FloatArray | None:
     """Return the weights times the power of two that brings the largest between ½ and 1.
 
@@ -135,7 +144,7 @@ def multiply_rows(A: FloatArray, T: FloatArray) -> FloatArray:
 def multiply_columns(columns: FloatArray, matrix: Array) -> FloatArray:
     """Return columnsᵀ @ matrix, summed in float64 over fixed chunks of rows."""
     product = np.zeros((columns.shape[1], matrix.shape[1]))
-    for rows in row_blocks(len(matrix), 1024):
+    for rows in row_blocks(len(matrix), SUMMED):
         product += columns[rows].T @ matrix[rows].astype(columns.dtype, copy=False)
     return product
 

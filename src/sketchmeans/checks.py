@@ -1,4 +1,4 @@
-"""TODO."""
+"""Refusals of single values, which name the value, the limit and the way out."""
 
 from __future__ import annotations
 

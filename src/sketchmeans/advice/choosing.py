@@ -17,6 +17,7 @@ from sketchmeans.certificate.moments import moments
 from sketchmeans.checks import check_count
 from sketchmeans.estimators.cluster import KernelKMeans
 from sketchmeans.estimators.embedded import Embedded
+from sketchmeans.estimators.parts import check_options
 from sketchmeans.estimators.sizing import auto_rank
 from sketchmeans.estimators.sketched import embed
 from sketchmeans.lowrank import LowRank
@@ -100,7 +101,7 @@ def choose(
 ) -> Choice:
     """Recommend a number of clusters, a rank and a width of the kernel, with reasons.
 
-    One sketch a width of the kernel serves every number of clusters.
+    One sketch per width of the kernel serves every number of clusters.
 
     - Number of clusters: the one that K-means on two halves of the data agrees on best, the
       eigengap of the centred kernel, and Girolami's entropy terms. The recommendation is called
@@ -158,8 +159,9 @@ def _examine(
     X: Any, tried: list[int], options: dict[str, Any], n_splits: int, seed: int
 ) -> _Candidate:
     """Sketch the kernel once, and look at every number of clusters."""
-    given = {**options, "n_init": 1, "n_refine": 0, "random_state": seed}
-    embedded = embed(KernelKMeans(tried[-1], **given), X)
+    model = KernelKMeans(tried[-1], random_state=seed, **options)
+    check_options(model)
+    embedded = embed(model.set_params(n_init=1, n_refine=0), X)  # nothing is clustered yet
     gaps = eigengaps(embedded.low_rank)
     terms = dominant_terms(entropy_terms(embedded.low_rank), tried[-1])
     random = np.random.default_rng(seed)

@@ -120,14 +120,16 @@ def compare(
     tell = progress or (lambda name, done, total: None)
     rows = []
     for name in names:
-        extra = {} if VARIANTS[name].get("method") == "exact" else {"oversampling": over}
         trials = []
         for index, seed in enumerate(seeds):
             tell(name, index, n_seeds)
-            chosen = {"rank": rank, **extra, **options, **VARIANTS[name], "random_state": int(seed)}
+            chosen = {"rank": rank, "oversampling": over, **options, **VARIANTS[name]}
+            if chosen.get("method") == "exact":
+                del chosen["oversampling"]
+            chosen["random_state"] = int(seed)
             trial = _try(KernelKMeans(n_clusters, **chosen), X, y, traced=index == 0)
-            if trial.model.gamma_ is not None:
-                options["gamma"] = trial.model.gamma_  # one kernel for the whole table
+            if trial.gamma is not None:
+                options["gamma"] = trial.gamma  # one kernel for the whole table
             trials.append(trial)
         tell(name, n_seeds, n_seeds)
         rows.append(_row(name, trials))
@@ -146,7 +148,9 @@ def compare(
 class _Trial:
     """One fit, and what was measured of it."""
 
-    model: KernelKMeans
+    gamma: float | None
+    width: int
+    entries: int
     values: dict[str, float]
     seconds: float
     peak: int
@@ -180,17 +184,18 @@ def _try(model: KernelKMeans, X: Any, y: Any, *, traced: bool) -> _Trial:
         values["accuracy"] = accuracy(truth, model.labels_)
         values["ARI"] = float(adjusted_rand_score(truth, model.labels_))
         values["NMI"] = float(normalized_mutual_info_score(truth, model.labels_))
-    return _Trial(model, values, seconds, peak)
+    entries = int(model.stats_["kernel_entries"])
+    return _Trial(model.gamma_, model.width_, entries, values, seconds, peak)
 
 
 def _row(name: str, trials: list[_Trial]) -> dict[str, Any]:
     """Return the means over the trials of a method."""
-    last = trials[-1].model
-    row: dict[str, Any] = {"method": name, "numbers a sample": last.width_}
+    last = trials[-1]
+    row: dict[str, Any] = {"method": name, "numbers a sample": last.width}
     for key in trials[0].values:
         row[key] = float(np.nanmean([trial.values[key] for trial in trials]))
     timed = trials[1:] or trials  # tracing slows a fit; the others are timed
     row["seconds"] = float(np.mean([trial.seconds for trial in timed]))
-    row["kernel entries"] = int(last.stats_["kernel_entries"])
+    row["kernel entries"] = last.entries
     row["peak MB"] = trials[0].peak / 1e6
     return row

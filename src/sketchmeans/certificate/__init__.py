@@ -1,6 +1,6 @@
 """How far a clustering can be from the best: one file per theorem, and what they stand on.
 
-``moments`` has what is known of the centred kernel; ``bracket``, ``moment``, ``gap`` and
+``moments`` has what is known of the centred kernel; ``bracket``, ``optimum``, ``gap`` and
 ``probable`` are the theorems; ``objective`` is what they bound. ``certifying`` brings them together
 into the ``Certificate`` of ``result``, and ``intervals`` shows it on one line.
 

@@ -16,9 +16,9 @@ from sketchmeans.blas import OneBlasThread
 from sketchmeans.blocks import gram
 from sketchmeans.certificate.bracket import bracket
 from sketchmeans.certificate.gap import gap_bound
-from sketchmeans.certificate.moment import optimum_lower_bound
 from sketchmeans.certificate.moments import Moments, moments, unit_vector
 from sketchmeans.certificate.objective import exact_objective, memberships
+from sketchmeans.certificate.optimum import optimum_lower_bound
 from sketchmeans.certificate.probable import PROBES, norm_bound, probable_gap, probable_optimum
 from sketchmeans.certificate.result import USELESS, Certificate
 from sketchmeans.engine import ALONE, Run
@@ -82,7 +82,12 @@ def certify(
         Of the pass.
     """
     wanted = Wanted(
-        n_clusters, exact, failure_probability, objective_at_most, embedding_dtype, seed
+        n_clusters=n_clusters,
+        exact=exact,
+        failure_probability=failure_probability,
+        objective_at_most=objective_at_most,
+        embedding_dtype=embedding_dtype,
+        seed=seed,
     )
     return certificate_for(operator, labels, approximation, wanted, Run(n_threads))
 

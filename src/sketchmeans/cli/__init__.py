@@ -54,6 +54,7 @@ FLAGS = {
     "format": "--format",
     "libsvm_base": "--libsvm-base",
     "force": "--force",
+    "overwrite": "--force",
 }
 """What the command line calls parameters of the library, in messages."""
 

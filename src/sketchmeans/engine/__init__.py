@@ -59,7 +59,7 @@ from sketchmeans.engine.passes import (
 )
 from sketchmeans.engine.run import ALONE, Progress, Run
 from sketchmeans.engine.schedule import native_tile_rows, tile_rows, tournament
-from sketchmeans.engine.threads import Crew, count_threads
+from sketchmeans.engine.threads import Crew
 
 __all__ = [
     "ALONE",
@@ -69,7 +69,6 @@ __all__ = [
     "Progress",
     "RightHandSide",
     "Run",
-    "count_threads",
     "engine_name",
     "fwht",
     "native_tile_rows",

@@ -23,7 +23,7 @@ class Tiles(Protocol):
     """The tiles of a symmetric K, each computed and multiplied at once."""
 
     @property
-    def rows(self) -> int:
+    def tile_rows(self) -> int:
         """Rows of a tile: a function of n alone, for it decides the bits."""
 
     def add(self, rows: slice, columns: slice, W: FloatArray, diagonal: FloatArray) -> float:
@@ -146,14 +146,14 @@ class NumpyTiles:
 
     def __init__(self, tile: Tile, right: RightHandSide) -> None:
         self.tile, self.right = tile, right
-        self.rows = tile_rows(right.n)
+        self.tile_rows = tile_rows(right.n)
         self._scratch = threading.local()
 
     def add(self, rows: slice, columns: slice, W: FloatArray, diagonal: FloatArray) -> float:
         """Add the products of one tile; see ``Tiles``."""
         shape = (rows.stop - rows.start, columns.stop - columns.start)
         if not hasattr(self._scratch, "tile"):
-            self._scratch.tile = np.empty(self.rows**2, self.right.dtype)
+            self._scratch.tile = np.empty(self.tile_rows**2, self.right.dtype)
         out = self._scratch.tile[: shape[0] * shape[1]].reshape(shape)
         T = self.tile(rows, columns, out)
         total = sum_of_squares(T, rows, columns)
@@ -182,7 +182,7 @@ def tournament_pass(
     Kernel entries: n(n + 1)/2 and at most half a tile per row more. Memory: n × (width + 1) numbers
     in float64, and what the tiles need.
     """
-    blocks = row_blocks(n, tiles.rows)
+    blocks = row_blocks(n, tiles.tile_rows)
     W = np.zeros((n, width + 1))
     squares = np.zeros(len(blocks))
     diagonal = np.empty(n)

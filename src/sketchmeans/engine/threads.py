@@ -1,59 +1,22 @@
-"""Threads for tiles: how many, and a crew that shares a list of tasks."""
+"""Threads for tiles: a crew that shares a list of tasks."""
 
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from typing import Any, Generic, TypeVar
 
-import joblib
 import numpy as np
-from joblib.parallel import get_active_backend
 
 from sketchmeans.blas import OneBlasThread
-from sketchmeans.text import called
 
 Task = TypeVar("Task")
 
 _PATIENCE = 0.1
 """Seconds after which a task that waits for another looks whether the crew has stopped."""
-
-
-def count_threads(n_jobs: int | None) -> int:
-    """Turn ``n_jobs`` into a number of threads.
-
-    None means what ``joblib.parallel_config`` says, and all cores where it says nothing; but one
-    inside a joblib or Dask worker: there the outer level has taken the cores already. Negative
-    numbers count from all cores down, as in joblib.
-    """
-    if n_jobs is None:
-        backend, configured = get_active_backend()
-        if backend.nesting_level or _in_dask_worker():
-            return 1
-        n_jobs = -1 if configured is None else int(configured)
-    if n_jobs == 0:
-        raise ValueError(
-            f"{called('n_jobs')}=0 is no number of threads: give 1, 2, …, -1 (all) or None."
-        )
-    if n_jobs < 0:
-        # joblib.effective_n_jobs would count the workers of a cluster, and ours are threads here.
-        return max(1, joblib.cpu_count() + 1 + n_jobs)
-    return n_jobs
-
-
-def _in_dask_worker() -> bool:
-    distributed = sys.modules.get("distributed")
-    if distributed is None:
-        return False
-    try:
-        distributed.get_worker()
-    except ValueError:
-        return False
-    return True
 
 
 _IDLE: list[ThreadPoolExecutor] = []

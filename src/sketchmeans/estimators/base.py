@@ -14,9 +14,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchmeans._arrays import FloatArray
-from sketchmeans.blas import OneBlasThread
+from sketchmeans.blas import OneBlasThread, count_threads
 from sketchmeans.checks import check_choice
-from sketchmeans.engine import count_threads
 from sketchmeans.engine.run import ALONE, Run
 from sketchmeans.estimators.checks import (
     check_kernel_options,
@@ -26,12 +25,13 @@ from sketchmeans.estimators.checks import (
     plain_array,
     plain_csr,
 )
-from sketchmeans.estimators.memory import copied_bytes, parse_bytes
+from sketchmeans.estimators.memory import Plan, copied_bytes, parse_bytes
 from sketchmeans.estimators.progress import CallbackSupportMixin
 from sketchmeans.kernels import kernel_class, make_kernel
 from sketchmeans.kernels.bandwidth import resolve_gamma
 from sketchmeans.kernels.precision import given_dtype, tile_dtype
 from sketchmeans.kernels.sizes import check_entries, check_statistic, check_weighted
+from sketchmeans.lowrank.result import Cost
 from sketchmeans.operators import (
     CallableOperator,
     DataOperator,
@@ -176,3 +176,25 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self)
         given_rows = isinstance(self._new_points, GivenRows)
         return self._check_data(X, reset=False, given_rows=given_rows)
+
+
+def statistics(
+    cost: Cost,
+    seconds: dict[str, float],
+    plan: Plan,
+    engine: str,
+    precision: Any,
+    **more: Any,
+) -> dict[str, Any]:
+    """Return ``stats_``: what a fit cost, and how it was run."""
+    return {
+        "passes": cost.passes,
+        "kernel_entries": cost.entries,
+        "audit_entries": cost.audit_entries,
+        "seconds": {name: round(value, 6) for name, value in seconds.items()},
+        **more,
+        "planned_bytes": plan.peak,
+        "engine": engine,
+        "precision": str(precision),
+        "n_threads": plan.run.n_threads,
+    }

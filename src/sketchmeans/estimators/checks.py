@@ -162,7 +162,7 @@ def check_precomputed(K: Any, seed: int) -> FloatArray:
     return diagonal
 
 
-def _entries(K: Any, rows: IntArray, columns: FloatArray) -> FloatArray:
+def _entries(K: Any, rows: IntArray, columns: IntArray) -> FloatArray:
     """Return K[rows, columns] as a float64 vector."""
     return np.asarray(K[rows, columns], dtype=np.float64).ravel()
 

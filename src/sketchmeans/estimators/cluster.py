@@ -27,6 +27,7 @@ from sketchmeans.estimators.progress import FitProgress, with_callbacks
 from sketchmeans.estimators.sketched import SketchedEstimator, work_of
 from sketchmeans.lowrank import ColumnStream
 from sketchmeans.lowrank.result import Cost
+from sketchmeans.text import called
 
 
 @documented
@@ -162,8 +163,8 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         with self._fitting(), FitProgress(self, 6) as progress:
             if isinstance(X, ColumnStream) and self.n_refine:
                 raise ValueError(
-                    f"n_refine={self.n_refine} needs more passes over the kernel, and a "
-                    "ColumnStream is seen once. Set n_refine=0."
+                    f"{called('n_refine')}={self.n_refine} needs more passes over the kernel, and "
+                    f"a ColumnStream is seen once. Set {called('n_refine')}=0."
                 )
             embedded = self._embed(X, sample_weight, progress)
             check_clusters(self.n_clusters, len(embedded.embedding))

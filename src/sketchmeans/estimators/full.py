@@ -15,7 +15,7 @@ from sketchmeans.certificate.certifying import Wanted, certificate_for
 from sketchmeans.certificate.result import Certificate
 from sketchmeans.checks import check_choice, check_count
 from sketchmeans.engine.run import Run
-from sketchmeans.estimators.base import KernelEstimator
+from sketchmeans.estimators.base import KernelEstimator, statistics
 from sketchmeans.estimators.checks import check_clusters, check_weights
 from sketchmeans.estimators.documents import documented
 from sketchmeans.estimators.lloyd import Refined, refine
@@ -25,7 +25,6 @@ from sketchmeans.estimators.memory import (
     choose,
     parse_bytes,
     refining_bytes,
-    spent,
 )
 from sketchmeans.estimators.progress import FitProgress, with_callbacks
 from sketchmeans.estimators.starts import start, start_bytes
@@ -34,7 +33,7 @@ from sketchmeans.lowrank.core import noise_level
 from sketchmeans.lowrank.residual import examine_residual
 from sketchmeans.lowrank.result import Cost, Facts
 from sketchmeans.operators import KernelOperator, PrecomputedOperator
-from sketchmeans.text import human
+from sketchmeans.text import called, human
 
 CACHE_LIMIT = 3000
 """Samples up to which K is kept as a matrix between iterations: 72 MB in float64."""
@@ -180,10 +179,10 @@ class FullKernelKMeans(ClusterMixin, KernelEstimator):
         self.gamma_ = data.gamma
         self._centroids = best.centroids
         self._new_points = data.operator.for_new_points()
-        self.stats_ = {
-            **spent(cost + certifying, progress.seconds),
-            **plan.statistics(data.operator.engine, data.operator.dtype),
-        }
+        operator = data.operator
+        self.stats_ = statistics(
+            cost + certifying, progress.seconds, plan, operator.engine, operator.dtype
+        )
         return self
 
     def _certify(
@@ -210,16 +209,15 @@ class FullKernelKMeans(ClusterMixin, KernelEstimator):
         limit = parse_bytes(self.memory_limit)
         is_cached = n <= CACHE_LIMIT
         met = PrecomputedOperator(np.broadcast_to(0.0, (n, n))) if is_cached else operator
-        root = operator.root_weights
-        left_out = root is not None and not root.all()
+        weighted, some_apart = operator.root_weights is not None, operator.leaves_out
 
         def peak(run: Run, _: int) -> int:
             caching = n * n * 8 + operator.columns_bytes(n, run) if is_cached else 0
-            starting = start_bytes(met, self.init, k, run, left_out=left_out)
+            starting = start_bytes(met, self.init, k, run, some_apart=some_apart)
             # The certificate: memberships in float64, once more in one matrix, and their squares.
             certifying = met.scratch_bytes(k, run) + n * (4 * k + 1) * 8 + n * 80
             highest = max(starting, refining_bytes(met, k, run), certifying)
-            kept = 2 * n * (4 + 4) + (0 if root is None else 2 * n * 8)  # labels of two starts
+            kept = 2 * n * (4 + 4) + (2 * n * 8 if weighted else 0)  # labels of two starts
             held = n * n * 8 if is_cached else 0
             return max(caching, held + kept + highest) + copied + OVERHEAD
 
@@ -228,9 +226,9 @@ class FullKernelKMeans(ClusterMixin, KernelEstimator):
             return chosen
         assert limit is not None
         raise MemoryError(
-            f"memory_limit={human(limit)} cannot be kept: {n:,} samples and {k} clusters need "
-            f"{human(peak(Run(pack=False), 1))} at the least. Raise memory_limit, or lower "
-            "n_clusters."
+            f"{called('memory_limit')}={human(limit)} cannot be kept: {n:,} samples and {k} "
+            f"clusters need {human(peak(Run(pack=False), 1))} at the least. Raise "
+            f"{called('memory_limit')}, or lower {called('n_clusters')}."
         )
 
     def predict(self, X: Any) -> IntArray:

@@ -138,6 +138,7 @@ def refine(
         if diagonal is None:
             diagonal = plain.diagonal_after(result)
         centroids = FeatureCentroids.of(labels, weights, result.W, n_clusters)
+        # As ``certificate.exact_objective``, from the means, which are needed anyway.
         objectives.append(float(diagonal @ mass - centroids.sizes @ centroids.squared_norms))
         labels, nearest = centroids.nearest(result.W, diagonal)
         del result, members  # before the next pass allocates its own

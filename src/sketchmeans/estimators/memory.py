@@ -17,7 +17,6 @@ from sketchmeans.engine.run import Run
 from sketchmeans.lowrank.methods import Method
 from sketchmeans.lowrank.needs import kmeans_bytes
 from sketchmeans.lowrank.request import Request
-from sketchmeans.lowrank.result import Cost
 from sketchmeans.operators.base import KernelOperator
 from sketchmeans.text import called, human
 
@@ -68,25 +67,6 @@ class Plan:
     """Starts of K-means that run side by side, each with its own copy of the embedding."""
     peak: int
     """Bytes at the highest point, reckoned."""
-
-    def statistics(self, engine: str, precision: Any) -> dict[str, Any]:
-        """Return how a fit was run, for ``stats_``."""
-        return {
-            "planned_bytes": self.peak,
-            "engine": engine,
-            "precision": str(precision),
-            "n_threads": self.run.n_threads,
-        }
-
-
-def spent(cost: Cost, seconds: dict[str, float]) -> dict[str, Any]:
-    """Return what a fit cost, for ``stats_``."""
-    return {
-        "passes": cost.passes,
-        "kernel_entries": cost.entries,
-        "audit_entries": cost.audit_entries,
-        "seconds": {name: round(value, 6) for name, value in seconds.items()},
-    }
 
 
 def copied_bytes(given: Any, checked: Any) -> int:
@@ -149,8 +129,7 @@ class Budget:
         embedding = n * rank * self.itemsize
         kept = needs.kept + embedding  # the factor stays until the labels are certified
         stages = [needs.working, kept + min(n, BLOCK) * 3 * rank * 8]
-        root = self.operator.root_weights
-        if root is not None and not root.all():  # some are left to the map of new points
+        if self.operator.leaves_out:  # those are left to the map of new points
             stages.append(kept + self.operator.cross_bytes(rank, run))
         if self.n_clusters is not None:
             kept += self.n_init * n * 4 + n * 16  # the labels of all starts

@@ -11,13 +11,14 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 
 from sketchmeans._arrays import FloatArray
-from sketchmeans.blocks import row_blocks
+from sketchmeans.blas import count_threads
+from sketchmeans.blocks import left_out, row_blocks
 from sketchmeans.checks import check_choice, check_count
-from sketchmeans.engine import Run, count_threads
-from sketchmeans.estimators.base import Checked, KernelEstimator
+from sketchmeans.engine import Run
+from sketchmeans.estimators.base import Checked, KernelEstimator, statistics
 from sketchmeans.estimators.checks import check_rank, refuse_unread
 from sketchmeans.estimators.embedded import Embedded, unweighted_rows
-from sketchmeans.estimators.memory import Budget, Plan, parse_bytes, spent
+from sketchmeans.estimators.memory import Budget, Plan, parse_bytes
 from sketchmeans.estimators.progress import FitProgress, Work
 from sketchmeans.estimators.sizing import auto_rank, is_fraction, rank_and_width, widest
 from sketchmeans.lowrank import METHODS, ColumnStream, Cost, LowRank, Request, approximate, recover
@@ -73,11 +74,9 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         operator = data.operator
         with progress.stage("embed"):
             embedding, dual = unweighted_rows(low_rank, data.weights, dtype)
-            left_out = (
-                np.flatnonzero(data.weights == 0) if data.weights is not None else np.zeros(0, int)
-            )
-            for block in row_blocks(len(left_out), 256):
-                rows = left_out[block]
+            apart = left_out(data.weights)
+            for block in row_blocks(len(apart), 256):
+                rows = apart[block]
                 cross = (low_rank.new_points or operator).against(data.X[rows])
                 embedding[rows] = cross.multiply(dual, plan.run)
                 cost += Cost(entries=cross.entries)
@@ -272,13 +271,15 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         self._sketch_eigenvalues = low_rank.eigenvalues  # with those beyond the rank, for plots
         self.width_ = embedded.width
         self.gamma_ = embedded.gamma
-        self.stats_: dict[str, Any] = {
-            **spent(embedded.cost, seconds),
-            "sketch_bytes": len(self.embedding_) * embedded.width * 8,
-            **embedded.plan.statistics(embedded.engine, embedded.precision),
-            "eta": low_rank.eta,
-            "negative_mass": low_rank.negative_mass,
-        }
+        self.stats_ = statistics(
+            embedded.cost,
+            seconds,
+            embedded.plan,
+            embedded.engine,
+            embedded.precision,
+            sketch_bytes=len(self.embedding_) * embedded.width * 8,
+        )
+        self.stats_ |= {"eta": low_rank.eta, "negative_mass": low_rank.negative_mass}
         self._dual = embedded.dual
         self._new_points = embedded.new_points
         self._n_features_out = self.rank_

@@ -7,7 +7,7 @@ from sklearn.cluster import KMeans
 
 from sketchmeans._arrays import IntArray
 from sketchmeans.blas import OneBlasThread
-from sketchmeans.blocks import masses, relative_weights, row_blocks
+from sketchmeans.blocks import left_out, masses, relative_weights, row_blocks
 from sketchmeans.engine import Run
 from sketchmeans.estimators.embedded import unweighted_rows
 from sketchmeans.estimators.lloyd import fill_empty
@@ -39,14 +39,14 @@ def _from_sketch(
     sketch = make_sketch("hadamard", n, min(2 * rank, n), seed)
     low_rank = one_pass(operator, sketch, rank=rank, run=run)
     embedding, dual = unweighted_rows(low_rank, weights, np.float64)
-    left_out = np.flatnonzero(weights == 0) if weights is not None else np.zeros(0, int)
-    for block in row_blocks(len(left_out), _COLUMNS):
-        rows = left_out[block]
+    apart = left_out(weights)
+    for block in row_blocks(len(apart), _COLUMNS):
+        rows = apart[block]
         embedding[rows] = operator.unweighted().columns(rows, run).T @ dual
     with OneBlasThread():
         model = KMeans(n_clusters, n_init=1, random_state=seed)
         labels = model.fit_predict(embedding, sample_weight=relative_weights(weights))
-    return labels.astype(np.int32), low_rank.cost + Cost(entries=n * len(left_out))
+    return labels.astype(np.int32), low_rank.cost + Cost(entries=n * len(apart))
 
 
 def _from_samples(
@@ -77,9 +77,9 @@ def _from_samples(
 
 
 def start_bytes(
-    operator: KernelOperator, init: str, n_clusters: int, run: Run, *, left_out: bool
+    operator: KernelOperator, init: str, n_clusters: int, run: Run, *, some_apart: bool
 ) -> int:
-    """Return what ``start`` allocates; ``left_out`` says whether samples have weight zero."""
+    """Return what ``start`` allocates; ``some_apart`` says whether samples have weight zero."""
     n = operator.shape[0]
     if init != "sketch":
         return operator.columns_bytes(1, run) + n * 120
@@ -88,6 +88,6 @@ def start_bytes(
     needs = METHODS["one-pass"].needs(operator, ask)
     embedding = n * rank * 8
     beside = kmeans_bytes(n, n_clusters, embedding)
-    if left_out:
+    if some_apart:
         beside = max(beside, n * _COLUMNS * 8 + operator.columns_bytes(_COLUMNS, run))
     return max(needs.working, needs.kept + embedding + beside)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from sketchmeans._arrays import FloatArray
+from sketchmeans.blas import count_threads
 from sketchmeans.io.batches import count_rows
 from sketchmeans.io.opening import DataError, DataFile, check_expansion
 from sketchmeans.io.source import Source, Trouble, check_names, refuse_text
@@ -76,7 +77,7 @@ class ColumnarSource(Source):
         others: list[list[Any]] = [[] for _ in kept]
         start = 0
         self.complete = True
-        with ThreadPoolExecutor(arrow().cpu_count()) as pool:
+        with ThreadPoolExecutor(count_threads(None)) as pool:
             for batch in self._batches([*features, *kept]):
                 stop = start + batch.num_rows
                 if stop > self._count:

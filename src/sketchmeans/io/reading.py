@@ -38,32 +38,44 @@ def read_table(
     n_features: int | None = None,
     libsvm_base: int | None = None,
 ) -> TableData:
-    """Read a data file; whatever is wrong with it is a ``ValueError``.
+    """Read a data file.
 
-    Memory: the table, and one batch of rows (one row group of Parquet) beside it.
+    Memory: the table, and one batch of rows (one row group of Parquet) beside it. Whatever is
+    wrong with the file is a ``ValueError`` that names a parameter which helps.
 
     Parameters
     ----------
-    path : path, or "-" for standard input
-    format : str, one of ``FORMATS``
-        By the extension if left out; of standard input by the first bytes, or CSV.
-    header : bool
+    path : path
+        ``-`` is standard input.
+    format : str, optional
+        One of ``FORMATS``; by the extension if left out, and for standard input by the first
+        bytes, CSV if they say nothing.
+    header : bool, optional
         Whether the first row of CSV or TSV names the columns; it is looked at if left out.
-    columns : sequence of str, or str with commas
-        Features by name, number from 1 or range ("2-5"); all but ids and labels if left out.
-    id_column, label_column : str
+    columns : sequence of str, or str with commas, optional
+        The features, by name, by number from 1, or by a range of numbers such as "2-5"; if left
+        out, all columns but those of ids and labels.
+    id_column, label_column : str, optional
         Columns that are carried along, and are no features.
     drop_missing : bool
         Leave out rows with a missing value.
-    impute : {"mean", "median"} or float
+    impute : {"mean", "median"} or float, optional
         What to fill in for missing values.
     standardize : bool
         Give every column mean 0 and deviation 1. A sparse table becomes a dense one.
-    fill_values, expected, n_features : array, sequence of str, int
-        Of the model that there is: what it fills in per feature; its features by name, in a file
-        that has names; their number. Then the last columns of LIBSVM may be absent.
-    libsvm_base : {0, 1}
+    fill_values : array, optional
+        What the model that there is fills in for missing values, a number per feature.
+    expected : sequence of str, optional
+        The features, by name, of a file that has names; other columns are left alone.
+    n_features : int, optional
+        How many features there must be, for the model that there is. A LIBSVM file with fewer is
+        widened: its last columns may just be empty.
+    libsvm_base : {0, 1}, optional
         The first index of a LIBSVM file; 1 if left out, or 0 if 0 is there.
+
+    Returns
+    -------
+    TableData
     """
     if drop_missing and impute is not None:
         both = f"{called('drop_missing')} and {called('impute')}"

@@ -46,7 +46,7 @@ class Points:
     X : array or CSR matrix of shape (n_samples, n_features)
         Kept as it is; never copied whole, unless by ``pack``.
     statistic : Statistic
-        What ``block`` computes.
+        What ``statistics`` computes.
     unit_rows : bool
         Scale rows to norm one first.
     dtype : dtype
@@ -290,9 +290,9 @@ class Points:
     def exact_block(self, indices: IntArray, others: Points, theirs: IntArray) -> FloatArray:
         """Return the statistic of a few of our rows with a few of others, in float64, with care.
 
-        An oracle for ``block``: nothing that was prepared for tiles is used. Distances of dense
-        rows come from differences, not from dot products; sparse rows stay sparse, and theirs is
-        the same formula in float64.
+        An oracle for ``statistics``: nothing that was prepared for tiles is used. Distances of
+        dense rows come from differences, not from dot products; sparse rows stay sparse, and theirs
+        is the same formula in float64.
         """
         ours, theirs = self._exact(indices), others._exact(theirs)
         if not self.is_sparse:

@@ -94,9 +94,8 @@ def _by_leverage(draw: Draw) -> tuple[IntArray, Cost]:
     sizes = [n]
     while sizes[-1] > 2 * count:
         sizes.append(-(-sizes[-1] // 2))
-    chosen: IntArray = np.arange(
-        min(sizes[-1], count)
-    )  # places in ``order``, the same at every level
+    # Places in ``order``, the same at every level.
+    chosen: IntArray = np.arange(min(sizes[-1], count))
     entries = 0
     for size in sizes[::-1]:
         level = order[:size]

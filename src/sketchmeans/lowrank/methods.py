@@ -29,10 +29,10 @@ class Method:
 
     Parameters
     ----------
-    run : callable
+    approximate : callable
         Turns an operator and a request into a ``LowRank``.
     needs : callable
-        Reckons the bytes that ``run`` would allocate.
+        Reckons the bytes that that would allocate.
     sketches : tuple of str
         What ``sketch`` may be; the first is "auto".
     reads : tuple of str
@@ -43,7 +43,7 @@ class Method:
         Whether it finds by itself how many columns a share of the trace needs.
     """
 
-    run: Callable[[KernelOperator, Request], LowRank]
+    approximate: Callable[[KernelOperator, Request], LowRank]
     needs: Callable[[KernelOperator, Request], Needs]
     sketches: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
@@ -133,7 +133,7 @@ METHODS: dict[str, Method] = {
 
 def approximate(operator: KernelOperator, method: str, ask: Request) -> LowRank:
     """Approximate K by the method of this name; examine what it leaves of a kernel of others."""
-    found = METHODS[method].run(operator, ask)
+    found = METHODS[method].approximate(operator, ask)
     examined = examine_residual(operator, found, ask.seed)
     if examined.negative_mass > found.negative_mass:  # else the method has warned already
         warn_indefinite(examined.negative_mass, "as far as the method met it")

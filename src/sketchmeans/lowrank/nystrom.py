@@ -42,11 +42,14 @@ def nystrom(
     rank : int
         Columns of the embedding.
     seed : int
+        Fixes the landmarks.
     sampling : {"uniform", "diagonal", "column-norm", "leverage", "kmeans"}
         How the landmarks are found; see ``lowrank.landmarks``.
     truncation : {"late", "early"}
         "late" cuts K̂ to ``rank`` after it is formed. "early" takes the pseudo-inverse of rank
         ``rank`` of the small matrix, as the paper's baseline does, and is less accurate.
+    run : Run
+        Does not change the result.
     """
     n = operator.shape[0]
     columns = min(columns, n)

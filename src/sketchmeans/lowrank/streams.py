@@ -9,10 +9,10 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from sketchmeans._arrays import FloatArray
-from sketchmeans.blas import OneBlasThread
+from sketchmeans.blas import OneBlasThread, count_threads
 from sketchmeans.blocks import dense
 from sketchmeans.checks import check_count
-from sketchmeans.engine import Pass, count_threads
+from sketchmeans.engine import Pass
 from sketchmeans.engine.passes import sum_of_squares
 from sketchmeans.operators.base import audited_rows
 from sketchmeans.sketches import SKETCHES, Sketch, make_sketch

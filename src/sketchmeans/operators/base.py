@@ -117,6 +117,11 @@ class KernelOperator(ABC):
         return None if self.root_weights is None else self.root_weights**2
 
     @property
+    def leaves_out(self) -> bool:
+        """Whether some samples have weight zero."""
+        return self.root_weights is not None and not self.root_weights.all()
+
+    @property
     def carried(self) -> FloatArray:
         """The vector that passes carry beside Ω: ones, or the roots of the weights."""
         return np.ones(self.shape[0]) if self.root_weights is None else self.root_weights

@@ -93,8 +93,8 @@ class Monomials:
 class FeatureMapOperator(PointsOperator):
     """K = ΦΦᵀ for a linear or polynomial kernel with few monomials; float64 throughout.
 
-    Tiles of new points are computed from the kernel, as in ``DataOperator``; products go through
-    Φ. Kernel entries of a pass: 0.
+    Tiles are computed from the kernel, as in ``DataOperator``; products go through Φ. Kernel
+    entries of a pass: 0.
     """
 
     def __init__(

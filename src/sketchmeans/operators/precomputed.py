@@ -113,7 +113,7 @@ class PrecomputedOperator(KernelOperator):
         return np.ascontiguousarray(block.T, dtype=np.float64)
 
 
-def refuse_entries(rows: IntArray, indices: IntArray) -> None:
+def refuse_entries(rows: FloatArray, indices: IntArray) -> None:
     """Raise an error that names the first of these rows of K that is not finite."""
     bad = np.argwhere(~np.isfinite(rows))
     if len(bad):

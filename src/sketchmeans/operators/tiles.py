@@ -149,7 +149,7 @@ class NativeTiles:
         self.plain, self.left, self.right, self.omega = plain, left, right, omega
         self.argument = Argument.of(plain.kernel, omega.dtype)
         self.statistic = plain.kernel.statistic
-        self.rows = native_tile_rows(right.points.n_samples)
+        self.tile_rows = native_tile_rows(right.points.n_samples)
         self.by_panels = by_panels(left.points)
         self._scratch = threading.local()
 

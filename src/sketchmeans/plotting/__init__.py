@@ -15,9 +15,16 @@ to draw, and ``palette``, which reports use too, the colours and marks of cluste
 May import: certificate, estimators, advice.
 """
 
-from sketchmeans.plotting.certificate import CertificateDisplay
-from sketchmeans.plotting.comparison import ComparisonDisplay
-from sketchmeans.plotting.embedding import EmbeddingDisplay
-from sketchmeans.plotting.spectrum import SpectrumDisplay
+from typing import TYPE_CHECKING
+
+from sketchmeans._package import lazy_names
+
+if TYPE_CHECKING:
+    from sketchmeans.plotting.certificate import CertificateDisplay
+    from sketchmeans.plotting.comparison import ComparisonDisplay
+    from sketchmeans.plotting.embedding import EmbeddingDisplay
+    from sketchmeans.plotting.spectrum import SpectrumDisplay
 
 __all__ = ["CertificateDisplay", "ComparisonDisplay", "EmbeddingDisplay", "SpectrumDisplay"]
+
+__getattr__ = lazy_names(__name__, {name: name.removesuffix("Display").lower() for name in __all__})

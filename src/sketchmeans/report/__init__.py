@@ -11,16 +11,6 @@ and this script, by their hashes, and no request to any host.
 
 May import: certificate, estimators, plotting. Of the last only the palette: a report needs no
 matplotlib.
-
->>> from sklearn.datasets import load_iris
->>> from sketchmeans import KernelKMeans
->>> from sketchmeans.report import write_report
->>> iris = load_iris()
->>> model = KernelKMeans(3, random_state=0).fit(iris.data)
->>> write_report(  # doctest: +SKIP
-...     "iris.html", model, iris.data, command="python iris.py", truth=iris.target,
-...     feature_names=iris.feature_names,
-... )
 """
 
 from sketchmeans.report.content import Preparation

@@ -46,7 +46,7 @@ def asked(found: Findings) -> Iterator[Markup]:
     seed = model.random_state
     rows.append(("seed", "none" if seed is None else short(seed)))
     yield pairs(rows, label="What was asked")
-    options = [(name, short(_called(v), 200)) for name, v in sorted(model.get_params().items())]
+    options = [(name, short(_written(v), 200)) for name, v in sorted(model.get_params().items())]
     summary = tag("summary", f"All options of {type(model).__name__}")
     yield tag("details", summary, pairs(options, label="All options"))
 
@@ -62,7 +62,7 @@ def _features(found: Findings) -> str | None:
 
 
 def _kernel(model: Any) -> str:
-    kernel = model.kernel if isinstance(model.kernel, str) else _called(model.kernel)
+    kernel = model.kernel if isinstance(model.kernel, str) else _written(model.kernel)
     if model.gamma_ is not None:
         kernel += f", γ = {model.gamma_:.5g}"
         if isinstance(model.gamma, str):
@@ -70,7 +70,7 @@ def _kernel(model: Any) -> str:
     return short(kernel, 200)
 
 
-def _called(value: Any) -> str:
+def _written(value: Any) -> str:
     """Return a value as one writes it; a function by its name, not by its address."""
     return getattr(value, "__qualname__", None) or repr(value)
 

@@ -56,11 +56,24 @@ def write_report(
     source : str, optional
         Where the data came from, such as the name of a file.
     preparation : Preparation, optional
-        How X was made from the data. Values are shown as they were before.
+        How X was made from the data: rows left out, values filled in, columns standardized. Values
+        are shown as they were before.
     overwrite : bool
         Whether an existing file may be replaced.
     random_state : int
         Seed of the choice of samples where there are many.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sketchmeans import KernelKMeans
+    >>> from sketchmeans.report import write_report
+    >>> iris = load_iris()
+    >>> model = KernelKMeans(3, random_state=0).fit(iris.data)
+    >>> write_report(  # doctest: +SKIP
+    ...     "iris.html", model, iris.data, command="python iris.py", truth=iris.target,
+    ...     feature_names=iris.feature_names,
+    ... )
     """
     _check_clusters(model)
     way_out = None if overwrite else "Choose another name, or give overwrite=True."

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sketchmeans.engine import count_threads, fwht, tile_rows
+from sketchmeans.blas import count_threads
+from sketchmeans.engine import fwht, tile_rows
 from sketchmeans.estimators import KernelEmbedding
 from sketchmeans.reproduce.experiments import RINGS, RINGS_WIDTH, SEGMENTATION, Figure3, sketch
 from sketchmeans.reproduce.theorem import POINTS, TheoremCheck, check_theorem

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from importlib import resources
 from typing import Any
 
-from sketchmeans.engine import count_threads
+from sketchmeans.blas import count_threads
 from sketchmeans.reproduce.claims import Claim
 from sketchmeans.reproduce.experiments import Figure3, LocalKernel
 from sketchmeans.reproduce.trials import Row, Summary, row_of

@@ -38,6 +38,7 @@ from sketchmeans.reproduce.page import (
     table_1_text,
 )
 from sketchmeans.reproduce.trials import Row
+from sketchmeans.text import setting
 
 FULL_TRIALS, QUICK_TRIALS = 100, 10
 PAGE = "README.md"
@@ -97,7 +98,9 @@ def reproduce(
 
 def _free_folder(path: Path, overwrite: bool) -> Folder:
     """Return where to write; raise where something is missing or in the way."""
-    folder = Folder(path, None if overwrite else "Choose another folder, or give --force.")
+    folder = Folder(
+        path, None if overwrite else f"Choose another folder, or give {setting('overwrite', True)}."
+    )
     need_matplotlib(
         "figures need matplotlib, which is not installed. Install it: "
         'pip install "sketchmeans[reproduce]".'
