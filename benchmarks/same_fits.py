@@ -135,7 +135,7 @@ def fits(n: int) -> Iterator[tuple[str, Any, Any, Any]]:
 
 
 def large_fits() -> Iterator[tuple[str, Any, Any, Any]]:
-    """Yield fits that few samples do not reach: streamed, by Lanczos, in several blocks, limited."""
+    """Yield fits that few samples do not reach: streamed, by Lanczos, in blocks, limited."""
     import sketchmeans as sm
 
     n = 4300
