@@ -175,7 +175,10 @@ class PointsOperator(KernelOperator):
         return (n + 15) * p * self.dtype.itemsize if by_panels(self.points) else 0
 
     def cross_bytes(self, width: int, run: Run) -> int:
-        """Return what a product of a few new points with all samples allocates."""
+        """Return what a product of a few new points with all samples allocates.
+
+        NOTE: through a feature map it is less than these panels.
+        """
         packed = self._packed_bytes if run.pack and self._packed_bytes <= CROSS_PACKED_BYTES else 0
         panels = self.shape[0] * (width + 2) * 8 + self.row_bytes(4 * CROSS_COLUMNS) * run.n_threads
         return super().cross_bytes(width, run) + packed + panels
