@@ -177,7 +177,7 @@ class PointsOperator(KernelOperator):
     def cross_bytes(self, width: int, run: Run) -> int:
         """Return what a product of a few new points with all samples allocates.
 
-        NOTE: through a feature map it is less than these panels.
+        NOTE: a feature map takes no panels; what it takes instead, a pass has taken before.
         """
         packed = self._packed_bytes if run.pack and self._packed_bytes <= CROSS_PACKED_BYTES else 0
         panels = self.shape[0] * (width + 2) * 8 + self.row_bytes(4 * CROSS_COLUMNS) * run.n_threads
