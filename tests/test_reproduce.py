@@ -13,7 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from sketchmeans.cli import cli
 from sketchmeans.datasets import load_segmentation
 from sketchmeans.reproduce import FILES, claims, experiments, reproduce
 from sketchmeans.reproduce.theorem import adversarial, gap, partitions
@@ -251,9 +253,12 @@ def test_segmentation_has_the_attributes_and_classes_of_the_paper():
 def test_an_earlier_run_is_not_overwritten_without_being_told(tmp_path):
     (tmp_path / "README.md").write_text("mine")
     start = time.perf_counter()
-    with pytest.raises(FileExistsError, match=r"README.md exists already.*--force"):
+    with pytest.raises(FileExistsError, match=r"README.md exists already.*overwrite=True"):
         reproduce(tmp_path)
     assert time.perf_counter() - start < 5
+    shown = CliRunner().invoke(cli, ["reproduce", "--out", str(tmp_path)])
+    assert shown.exit_code == 1
+    assert "README.md exists already. Choose another folder, or give --force." in shown.output
     assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
     assert (tmp_path / "README.md").read_text() == "mine"
 
