@@ -1,5 +1,7 @@
+import inspect
 import os
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -20,9 +22,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from oracles import EXAMPLES, dense_kernel, objective
 from sketchmeans import FullKernelKMeans, KernelEmbedding, KernelKMeans
 from sketchmeans.engine import engine_name
-from sketchmeans.kernels import make_kernel
+from sketchmeans.kernels import ALIASES, KERNELS, make_kernel
 from sketchmeans.lowrank import METHODS
+from sketchmeans.lowrank.nystrom import SAMPLINGS
 from sketchmeans.operators import DataOperator
+from sketchmeans.sketches import SKETCHES
 
 ESTIMATORS = [KernelEmbedding(), KernelKMeans(), FullKernelKMeans()]
 REASON = (
@@ -453,3 +457,14 @@ def test_prediction_with_a_feature_map_needs_no_kernel_entry(blobs):
     M = np.random.default_rng(0).normal(size=(500, 3))
     K = (model.gamma_ * blobs @ blobs.T + 1) ** 2
     np.testing.assert_allclose(cross.multiply(M), K @ M, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("cls", [KernelEmbedding, KernelKMeans, FullKernelKMeans])
+def test_help_describes_every_parameter_kernel_and_method(cls):
+    for name in inspect.signature(cls).parameters:
+        described = rf"^    (\w+, )*{name}(, \w+)*( : .*)?\n {{8}}\S"
+        assert re.search(described, cls.__doc__, re.MULTILINE), name
+    shown = set(re.findall(r'"([\w-]+)"', cls.__doc__))
+    assert {*KERNELS, *ALIASES, "precomputed"} <= shown
+    if cls is not FullKernelKMeans:
+        assert {*METHODS, *SKETCHES, *SAMPLINGS} <= shown

@@ -18,8 +18,9 @@ from sketchmeans.certificate.certifying import Wanted, certificate_for
 from sketchmeans.checks import check_count, check_number
 from sketchmeans.estimators.base import Checked
 from sketchmeans.estimators.checks import check_clusters, check_weights
-from sketchmeans.estimators.documents import documented
+from sketchmeans.estimators.documents import described_by
 from sketchmeans.estimators.embedded import Embedded
+from sketchmeans.estimators.embedding import KernelEmbedding
 from sketchmeans.estimators.kmeans import best_start, inertia, move_centers, nearest_centers
 from sketchmeans.estimators.lloyd import Refined, refine
 from sketchmeans.estimators.memory import Budget
@@ -30,7 +31,7 @@ from sketchmeans.lowrank.result import Cost
 from sketchmeans.text import called
 
 
-@documented
+@described_by(KernelEmbedding)
 class KernelKMeans(ClusterMixin, SketchedEstimator):
     """Kernel K-means for data whose kernel matrix nobody can store.
 
@@ -56,7 +57,9 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
 
     Attributes
     ----------
-    [labels_, embedding_]
+    labels_ : array of shape (n_samples,)
+        The cluster of each sample.
+    [embedding_]
     cluster_centers_ : array of shape (n_clusters, rank_)
         Centroids in the embedding.
     inertia_ : float
@@ -64,7 +67,9 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         embedding; after refinement in feature space, exactly.
     n_iter_ : int
         Iterations of the best start of K-means.
-    [certificate_, eigenvalues_, rank_, gamma_, stats_, n_features_in_]
+    certificate_ : Certificate
+        How far the labels can be from the best possible; ``print`` it.
+    [eigenvalues_, rank_, gamma_, stats_, n_features_in_]
 
     Examples
     --------

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any, Self
 
 from sketchmeans._arrays import FloatArray
-from sketchmeans.estimators.documents import documented
 from sketchmeans.estimators.progress import FitProgress, with_callbacks
 from sketchmeans.estimators.sketched import SketchedEstimator
 
 
-@documented
 class KernelEmbedding(SketchedEstimator):
     """Rows Y with K ≈ YYᵀ, from one pass over a kernel matrix K that is never stored.
 
@@ -24,13 +22,61 @@ class KernelEmbedding(SketchedEstimator):
     rank : int, float or "auto"
         Columns of the embedding: a number, the fraction of the trace of K to hold (0 to 1), or
         "auto", 18: what ``KernelKMeans`` takes for its default of 8 clusters.
-    [kernel, gamma, degree, coef0, kernel_params]
-    [method, oversampling, sketch, truncation, n_passes]
-    [precision, memory_limit, n_jobs, random_state, verbose]
+    kernel : str or callable
+        "linear", "polynomial" ("poly"), "rbf", "laplacian", "cosine", "sigmoid", "precomputed",
+        or a function of two blocks of rows, taken as symmetric and called from one thread unless
+        ``n_jobs`` is set.
+    gamma : float or str
+        Of rbf, laplacian, polynomial and sigmoid. "median": 1 / median of the kernel's own
+        distance on a seeded subsample; "4*median": four times that; "scale": as scikit-learn's.
+    degree : int
+        Of polynomial.
+    coef0 : float
+        Of polynomial and sigmoid.
+    kernel_params : dict, optional
+        Keyword arguments of a callable kernel.
+    method : {"one-pass", "nystrom", "rpcholesky", "greedy-cholesky", "exact"}
+        How K is approximated: from a random sketch, which meets all of K (the paper's way); from
+        columns of K, drawn by ``sketch``, by random pivots, or by the largest pivots; by its
+        leading eigenvectors.
+    oversampling : int or "auto"
+        Columns of the sketch, or landmarks, beyond ``rank``; "auto" is ``rank``.
+    sketch : str
+        For "one-pass" the distribution of Ω: "hadamard" ("auto"), "gaussian", "rademacher" or
+        "sparse". For "nystrom" how landmarks are found: "uniform" ("auto"), "diagonal",
+        "column-norm", "leverage" or "kmeans".
+    truncation : {"late", "early"}
+        When to cut to ``rank``: "late" is more accurate, "early" is the paper's algorithm as
+        printed.
+    n_passes : int
+        Passes of "one-pass" over K; a second one is nearly the exact eigendecomposition.
+    precision : {"auto", "float32", "float64"}
+        Of the tiles; "auto" follows the data, and takes float64 for float32 data where rounding
+        would show. Finite feature maps work in float64, unless "float32" asks for tiles.
+    memory_limit : int, str or None
+        Bytes, or "2GB", that ``fit`` may allocate beyond X; refused at once if too low.
+    n_jobs : int or None
+        Threads; None is what ``joblib.parallel_config`` says, or all cores, and one inside a
+        joblib or Dask worker. Never changes results.
+    random_state : int, RandomState or None
+        Fixes the result, bit for bit.
+    verbose : int
+        Show progress on standard error.
 
     Attributes
     ----------
-    [embedding_, eigenvalues_, rank_, gamma_, stats_, n_features_in_]
+    embedding_ : array of shape (n_samples, rank_)
+        Y, with K ≈ YYᵀ.
+    eigenvalues_ : array of shape (rank_,)
+        Of YYᵀ, falling: approximate leading eigenvalues of K.
+    rank_, width_ : int
+        Columns of the embedding and of the sketch.
+    gamma_ : float or None
+        The γ that was used.
+    stats_ : dict
+        Passes, kernel entries, seconds by stage, bytes, engine, precision, threads.
+    n_features_in_ : int
+        Features seen in ``fit``.
 
     Examples
     --------

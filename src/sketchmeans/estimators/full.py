@@ -17,7 +17,8 @@ from sketchmeans.checks import check_choice, check_count
 from sketchmeans.engine.run import Run
 from sketchmeans.estimators.base import KernelEstimator, statistics
 from sketchmeans.estimators.checks import check_clusters, check_weights
-from sketchmeans.estimators.documents import documented
+from sketchmeans.estimators.cluster import KernelKMeans
+from sketchmeans.estimators.documents import described_by
 from sketchmeans.estimators.lloyd import Refined, refine
 from sketchmeans.estimators.memory import (
     OVERHEAD,
@@ -40,7 +41,7 @@ CACHE_LIMIT = 3000
 INITS = ("k-means++", "random", "sketch")
 
 
-@documented
+@described_by(KernelKMeans)
 class FullKernelKMeans(ClusterMixin, KernelEstimator):
     """Kernel K-means on the whole kernel matrix, which is streamed and not stored.
 
