@@ -8,6 +8,11 @@ import pytest
 
 import shell
 from sketchmeans import KernelKMeans
+from sketchmeans.engine.run import Run
+from sketchmeans.kernels.definitions import Gaussian
+from sketchmeans.lowrank.one_pass import one_pass
+from sketchmeans.operators.data import DataOperator
+from sketchmeans.sketches import make_sketch
 
 
 @pytest.fixture
@@ -84,3 +89,13 @@ def test_scikit_learns_callbacks_are_told(blobs):
     assert sorted(listener.begun) == sorted(listener.ended)
     assert listener.begun.count("tiles") == 250
     assert listener.torn == 1
+
+
+def test_the_progress_of_several_passes_only_rises():
+    seen = []
+    run = Run(2, progress=lambda done, total: seen.append(done / total))
+    operator = DataOperator(np.random.default_rng(0).normal(size=(900, 3)), Gaussian(0.5))
+    one_pass(operator, make_sketch("hadamard", 900, 8, 0), rank=4, n_passes=3, run=run)
+    assert seen == sorted(seen)
+    assert seen[-1] == 1
+    assert sum(1 / 3 < share < 2 / 3 for share in seen) > 1

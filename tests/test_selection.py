@@ -1,3 +1,5 @@
+import gc
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, make_blobs, make_moons
@@ -119,3 +121,22 @@ def test_local_kernels_keep_their_clusters_in_a_sketch_where_random_landmarks_lo
     nmi = dict(zip(table["method"], table["NMI"], strict=True))
     assert nmi["exact"] >= nmi["one-pass, 2 passes"] > nmi["one-pass"] + 0.05
     assert nmi["one-pass"] > max(nmi["nystrom"], nmi["rpcholesky"]) + 0.05
+
+
+def test_compare_takes_options_that_one_method_does_not_read_and_keeps_no_model():
+    X = DATA["rings"][0][:120]
+    alive = []
+
+    def count(name, done, total):
+        gc.collect()
+        alive.append(sum(isinstance(one, KernelKMeans) for one in gc.get_objects()))
+
+    table = compare(X, 2, variants=["exact", "one-pass"], oversampling=5, n_seeds=4, progress=count)
+    assert table["numbers a sample"] == [2, 7]
+    assert max(alive) <= alive[0] + 1
+
+
+@pytest.mark.parametrize("option", [{"n_init": 0}, {"n_refine": -1}, {"tol": -1.0}])
+def test_choose_refuses_what_a_fit_would_refuse(option):
+    with pytest.raises(ValueError, match=next(iter(option))):
+        choose(DATA["rings"][0], **option)

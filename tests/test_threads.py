@@ -14,6 +14,7 @@ from sklearn.cluster import KMeans
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from sketchmeans import KernelKMeans
+from sketchmeans.blas import OneBlasThread, thread_controller
 from sketchmeans.engine import Crew
 from sketchmeans.sketches import GaussianSketch
 
@@ -306,3 +307,13 @@ def test_a_lock_of_threadpoolctl_that_another_thread_held_does_not_stop_a_child(
 
     with state.lock:
         assert in_child(cluster, 10)
+
+
+def test_a_hold_that_nobody_ends_is_let_go_when_it_is_collected():
+    """Ctrl-C may strike between the hold and the body of ``with``."""
+    before = [library["num_threads"] for library in thread_controller().info()]
+    held = OneBlasThread()
+    held.__enter__()
+    assert {library["num_threads"] for library in thread_controller().info()} == {1}
+    del held
+    assert [library["num_threads"] for library in thread_controller().info()] == before
