@@ -302,3 +302,17 @@ def test_labels_are_never_said_to_be_better_than_the_best_possible():
         certificate = model.certificate_
         assert certificate.optimum_lower <= certificate.objective_lower
         assert certificate.objective_lower <= certificate.objective_upper
+
+
+@pytest.mark.parametrize("method", ["nystrom", "rpcholesky", "greedy-cholesky"])
+def test_a_pass_for_the_objective_brings_landmarks_the_moments_of_the_kernel(method):
+    X = np.random.default_rng(0).normal(size=(300, 5))
+    operator = DataOperator(X, Gaussian(0.5))
+    low = approximate(operator, method, Request(rank=10, width=20, seed=0))
+    labels = np.arange(300) % 4
+    plain, later = certify(operator, labels, low), certify(operator, labels, low, exact=True)
+    assert later.optimum_lower > 2 * plain.optimum_lower
+    assert later.optimum_lower <= later.objective
+    # From K̂ = 0 alone nothing would be known of the best clustering.
+    model = FullKernelKMeans(4, gamma=0.5, n_init=1, random_state=0).fit(X)
+    assert 0 < model.certificate_.optimum_lower <= later.optimum_lower

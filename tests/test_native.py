@@ -19,7 +19,7 @@ from sketchmeans.engine import fwht, native_tile_rows
 from sketchmeans.engine.run import Run
 from sketchmeans.kernels import KERNELS, Gaussian, Polynomial, Statistic
 from sketchmeans.operators import DataOperator
-from sketchmeans.operators.tiles import DIAGONAL_ROWS, WIDE
+from sketchmeans.operators.tiles import DIAGONAL_ROWS, WIDE, PackedPoints
 
 native = pytest.importorskip("sketchmeans.engine._native", reason="the native engine was not built")
 
@@ -391,3 +391,22 @@ def test_sparse_matrices_that_are_none_are_refused():
             native.sparse_dots(*fitting[:place], wrong, *fitting[place + 1 :], out)
     with pytest.raises(TypeError, match="right: 32-bit integers are needed"):
         native.sparse_dots(*fitting[:4], X.indices.astype(np.int64), fitting[5], out)
+
+
+def test_no_copy_of_the_samples_is_packed_where_that_is_not_allowed(monkeypatch, engine):
+    engine("native")
+    packed = []
+    real = PackedPoints.__init__
+
+    def record(self, points, argument, *, pack, **options):
+        packed.append(pack)
+        real(self, points, argument, pack=pack, **options)
+
+    monkeypatch.setattr(PackedPoints, "__init__", record)
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    operator, right = DataOperator(X, Gaussian(0.5)), np.ones((400, 2))
+    for run, expected in ((Run(pack=False), False), (Run(), True)):
+        packed.clear()
+        operator.against(X[:50]).multiply(right, run)
+        operator.multiply(right, run)
+        assert any(packed) == expected
