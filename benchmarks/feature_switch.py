@@ -17,7 +17,7 @@ from sketchmeans.blas import count_threads
 from sketchmeans.engine.run import Run
 from sketchmeans.kernels import Kernel, Linear, Polynomial
 from sketchmeans.operators import DataOperator, FeatureMapOperator
-from sketchmeans.operators.features import prefers_features
+from sketchmeans.operators.monomials import prefers_features
 from sketchmeans.sketches import HadamardSketch
 
 WIDTH = 36
@@ -40,7 +40,7 @@ def measure(X: np.ndarray, kernel: Kernel) -> tuple[int, float, float]:
         "tiles": lambda: by_tiles.multiply(sketch, Run(threads)),
     }
     seconds = interleaved(tasks)
-    return by_features.monomials.count, seconds["features"], seconds["tiles"]
+    return by_features.map.count, seconds["features"], seconds["tiles"]
 
 
 def main() -> Report:

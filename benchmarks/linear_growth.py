@@ -14,7 +14,7 @@ from benchmarks.timing import Report, Target, interleaved, standalone
 from sketchmeans.blas import count_threads
 from sketchmeans.kernels import Polynomial
 from sketchmeans.operators import FeatureMapOperator
-from sketchmeans.operators.features import prefers_features
+from sketchmeans.operators.monomials import prefers_features
 from sketchmeans.sketches import HadamardSketch
 
 SIZES = (50_000, 100_000, 200_000, 400_000)

@@ -102,7 +102,8 @@ static size_t padded(size_t count, char format) {
 PyDoc_STRVAR(tile_doc,
              "tile(statistic, left, left_shift, right_shift, right_omega, left_W, *, right=None, "
              "features=0, map=IDENTITY, degree=1, scale=1.0, left_weight=None, right_weight=None, "
-             "left_omega=None, right_W=None, diagonal=None, zero_distance=False)\n--\n\n"
+             "left_omega=None, right_W=None, diagonal=None, values=None, zero_distance=False)"
+             "\n--\n\n"
              "Add a tile's products to W and return the sum of its squares; see native.h.");
 
 static PyObject *tile(PyObject *module, PyObject *arguments, PyObject *keywords) {
@@ -111,16 +112,18 @@ static PyObject *tile(PyObject *module, PyObject *arguments, PyObject *keywords)
                             "right_omega", "left_W",      "right",       "features",
                             "map",         "degree",      "scale",       "left_weight",
                             "right_weight", "left_omega", "right_W",     "diagonal",
-                            "zero_distance", NULL};
+                            "values",      "zero_distance", NULL};
     int statistic, map = IDENTITY, degree = 1, zero_distance = 0;
     Py_ssize_t features = 0;
     double scale = 1;
     PyObject *left, *right = Py_None, *shifts[2], *weights[2] = {Py_None, Py_None};
     PyObject *omegas[2] = {Py_None, Py_None}, *W[2] = {Py_None, Py_None}, *diagonal = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "iOOOOO|$OniidOOOOOp:tile", names,
+    PyObject *values = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "iOOOOO|$OniidOOOOOOp:tile", names,
                                      &statistic, &left, &shifts[0], &shifts[1], &omegas[1], &W[0],
                                      &right, &features, &map, &degree, &scale, &weights[0],
-                                     &weights[1], &omegas[0], &W[1], &diagonal, &zero_distance))
+                                     &weights[1], &omegas[0], &W[1], &diagonal, &values,
+                                     &zero_distance))
         return NULL;
     if (statistic < DOT || statistic > GIVEN || map < IDENTITY || map >= MAPS || degree < 1 ||
         features < 0 || (weights[0] == Py_None) != (weights[1] == Py_None) ||
@@ -163,7 +166,8 @@ static PyObject *tile(PyObject *module, PyObject *arguments, PyObject *keywords)
         take_numbers(&buffers, omegas[1], 0, format, times(right_rows, job.width), "right_omega",
                      &job.right_omega) ||
         take_numbers(&buffers, W[1], 1, 'd', times(job.columns, job.width), "right_W", &job.right_W) ||
-        take_numbers(&buffers, diagonal, 1, 'd', diagonal_size, "diagonal", &job.diagonal))
+        take_numbers(&buffers, diagonal, 1, 'd', diagonal_size, "diagonal", &job.diagonal) ||
+        take_numbers(&buffers, values, 1, format, given, "values", &job.values))
         goto done;
     if (!job.left || (statistic != GIVEN && !job.right)) {
         PyErr_SetString(PyExc_ValueError, "tile: the points are missing");

@@ -38,6 +38,7 @@ struct tile {
     double *left_W;    /* += T right_omega */
     double *right_W;   /* += Tᵀ left_omega; NULL where T serves once */
     double *diagonal;  /* = the diagonal of T; NULL where it is not one of K */
+    void *values;      /* = T, rows × columns; NULL where only its products are wanted */
     int zero_distance; /* whether the argument of the diagonal is zero, whatever rounding says */
     double squares;    /* out: the sum of squares of T */
 };

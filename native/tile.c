@@ -324,6 +324,10 @@ static int compute_tile(struct tile *tile) {
             if (tile->diagonal)
                 for (size_t d = first; d < end; d++)
                     tile->diagonal[d] = (double)strip.T[(d - i) * STRIDE + d - j];
+            if (tile->values)
+                for (size_t r = 0; r < strip.rows; r++)
+                    memcpy((real *)tile->values + (i + r) * tile->columns + j,
+                           strip.T + r * STRIDE, strip.columns * sizeof(real));
             multiply_strip(&strip, right_omega + j * width, width, along + i * width);
             if (tile->right_W)
                 multiply_strip_across(&strip, left_omega + i * width, width, across);

@@ -6,7 +6,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from oracles import EXAMPLES
 from sketchmeans.kernels import KERNELS, Linear, Polynomial, kernel_class, n_monomials
 from sketchmeans.operators import DataOperator
-from sketchmeans.operators.features import Monomials, prefers_features
+from sketchmeans.operators.monomials import Monomials, prefers_features
 
 
 def reference(kernel, X, Y=None):
@@ -69,7 +69,7 @@ def test_whole_powers_match_numpy(degree):
 def test_monomials_are_a_feature_map(degree, coef0, n_features):
     kernel = Polynomial(gamma=0.4, degree=degree, coef0=coef0)
     X = np.random.default_rng(1).normal(size=(40, n_features))
-    Phi = Monomials(n_features, kernel)(X)
+    Phi = Monomials(n_features, kernel).block(X)
     assert Phi.shape[1] == n_monomials(n_features, kernel)
     np.testing.assert_allclose(Phi @ Phi.T, reference(kernel, X), rtol=1e-10, atol=1e-12)
 

@@ -40,7 +40,7 @@ from sketchmeans.operators import (
     KernelOperator,
     PrecomputedOperator,
 )
-from sketchmeans.operators.features import prefers_features
+from sketchmeans.operators.monomials import prefers_features
 from sketchmeans.text import called
 
 

@@ -24,7 +24,7 @@ from sketchmeans.estimators.sizing import auto_rank, is_fraction, rank_and_width
 from sketchmeans.lowrank import METHODS, ColumnStream, Cost, LowRank, Request, approximate, recover
 from sketchmeans.lowrank.cholesky import capacity_for
 from sketchmeans.lowrank.core import noise_level
-from sketchmeans.operators import GivenRows, KernelOperator
+from sketchmeans.operators import FeatureOperator, GivenRows, KernelOperator
 from sketchmeans.text import called
 
 
@@ -307,7 +307,7 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
 def work_of(operator: KernelOperator, passes: int) -> Work:
     """Return what passes over the whole of K do: entries are met, or rows of a feature map."""
     n = operator.shape[0]
-    if operator.feature_map is not None:
+    if isinstance(operator, FeatureOperator):
         return float(passes * n), "rows"
     return passes * n * (n + 1) / 2, "entries"
 

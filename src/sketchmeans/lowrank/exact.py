@@ -10,12 +10,10 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blas import OneBlasThread
-from sketchmeans.blocks import row_blocks
 from sketchmeans.engine import ALONE, Run
 from sketchmeans.lowrank.core import CUT, judge, measured_pass, noise_level
 from sketchmeans.lowrank.result import Cost, Facts, LowRank, warn_indefinite
-from sketchmeans.operators import KernelOperator
-from sketchmeans.operators.base import FeatureMap
+from sketchmeans.operators import FeatureOperator, KernelOperator
 
 DENSE_LIMIT = 3000
 """Samples up to which K is formed as a matrix: 72 MB in float64."""
@@ -26,10 +24,11 @@ def forms_matrix(n: int, rank: int) -> bool:
     return n <= DENSE_LIMIT or rank > n // 2
 
 
-def useful_features(operator: KernelOperator) -> FeatureMap | None:
-    """Return a feature map of fewer columns than there are samples, if the operator has one."""
-    features = operator.feature_map
-    return features if features is not None and features.count < operator.shape[0] else None
+def useful_features(operator: KernelOperator) -> FeatureOperator | None:
+    """Return the operator where it has a feature map of fewer columns than there are samples."""
+    if isinstance(operator, FeatureOperator) and operator.map.count < operator.shape[0]:
+        return operator
+    return None
 
 
 def exact(operator: KernelOperator, *, rank: int, seed: int = 0, run: Run = ALONE) -> LowRank:
@@ -45,7 +44,7 @@ def exact(operator: KernelOperator, *, rank: int, seed: int = 0, run: Run = ALON
     rank = min(rank, n)
     diagonal = operator.diagonal()
     if features := useful_features(operator):
-        return _from_features(operator, features, rank, diagonal, seed, run)
+        return _from_features(features, rank, diagonal, seed, run)
     decompose = _dense if forms_matrix(n, rank) else _lanczos
     found = decompose(operator, rank, diagonal, seed, run)
     largest = float(np.abs(found.values).max(initial=0.0))
@@ -131,29 +130,19 @@ def _dual(operator: KernelOperator, A: FloatArray) -> FloatArray:
 
 
 def _from_features(
-    operator: KernelOperator,
-    features: FeatureMap,
-    rank: int,
-    diagonal: FloatArray,
-    seed: int,
-    run: Run,
+    operator: FeatureOperator, rank: int, diagonal: FloatArray, seed: int, run: Run
 ) -> LowRank:
     """Decompose ΦΦᵀ through ΦᵀΦ: linear in n."""
     n = operator.shape[0]
     result, eta, cost = measured_pass(operator, operator.carried[:, None], seed, run)
     rounding, checked = operator.rounding(seed)
     with OneBlasThread():
-        squared = np.zeros((features.count,) * 2)
-        for rows in row_blocks(n, 1024):
-            block = features.features(rows)
-            squared += block.T @ block
+        squared = operator.gram(np.zeros(operator.map.count), run).squared
         values, V = np.linalg.eigh(squared)
         values, V = values[::-1][:rank], V[:, ::-1][:, :rank]
         keep = values > CUT * eta * values.max(initial=0.0)
         values, V = values[keep], V[:, keep]
-        factor = np.empty((n, len(values)))
-        for rows in row_blocks(n, 1024):
-            factor[rows] = features.features(rows) @ V
+        factor = operator.product(V, run)
     return LowRank(
         factor=factor,
         eigenvalues=values,

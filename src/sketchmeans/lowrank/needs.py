@@ -86,7 +86,7 @@ def exact_needs(operator: KernelOperator, ask: Request) -> Needs:
     vectors = _VECTORS * n * 8
     kept = 2 * columns + 2 * n * 8
     if features := useful_features(operator):
-        count = features.count
+        count = features.map.count
         blocks = 8 * (_SMALL * count * count + 1024 * 5 * count)
         passing = operator.scratch_bytes(1, ask.run)
         return Needs(3 * columns + max(blocks, passing) + vectors, kept)

@@ -22,7 +22,7 @@ from sketchmeans.kernels.points import Prepared
 from sketchmeans.models.container import ModelFileError
 from sketchmeans.operators import DataOperator, FeatureMapOperator, GivenRows, NewPoints
 from sketchmeans.operators.data import PointsOperator
-from sketchmeans.operators.features import MAX_FEATURES
+from sketchmeans.operators.monomials import MAX_FEATURES
 
 FLOATS = ("<f4", "<f8")
 INTEGERS = ("<i4", "<i8")

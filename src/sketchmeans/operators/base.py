@@ -62,17 +62,6 @@ class NewPoints(Protocol):
         """Return κ(x, x) for new points."""
 
 
-class FeatureMap(Protocol):
-    """A finite Φ with K = ΦΦᵀ, a block of rows at a time."""
-
-    @property
-    def count(self) -> int:
-        """Columns of Φ."""
-
-    def features(self, rows: slice) -> FloatArray:
-        """Return rows of Φ, scaled by the roots of the weights."""
-
-
 class KernelOperator(ABC):
     """The kernel matrix of n samples, a block at a time.
 
@@ -100,11 +89,6 @@ class KernelOperator(ABC):
     def engine(self) -> str:
         """What computes the tiles."""
         return "numpy"
-
-    @property
-    def feature_map(self) -> FeatureMap | None:
-        """Φ, where products go through one."""
-        return None
 
     @property
     def data(self) -> Any:
@@ -152,13 +136,20 @@ class KernelOperator(ABC):
         """Return what ``against`` and ``diagonal_of`` need, and no more."""
         return self
 
-    def landmarks(self, indices: IntArray) -> NewPoints:
-        """Return the kernel between any points and these samples alone, in float64."""
-        return self.landmarks_at(self.data[indices])
+    def samples(self, rows: slice) -> Any:
+        """Return samples as ``against`` takes them."""
+        return rows_of(self.data, rows)
+
+    def landmarks(self, indices: IntArray, *, fine: bool = True) -> NewPoints:
+        """Return the kernel between any points and these samples alone; see ``landmarks_at``."""
+        return self.landmarks_at(self.data[indices], fine=fine)
 
     @abstractmethod
-    def landmarks_at(self, X: Any) -> NewPoints:
-        """Return the kernel between any points and these, which need not be samples."""
+    def landmarks_at(self, X: Any, *, fine: bool = True) -> NewPoints:
+        """Return the kernel between any points and these, which need not be samples.
+
+        In float64, unless it may be as coarse as the tiles.
+        """
 
     def _rectangle(self, rows: IntArray | None, indices: IntArray, run: Run) -> FloatArray:
         """Compute K[rows, indices] in float64, unweighted; None stands for all rows."""

@@ -107,8 +107,9 @@ class CallableOperator(KernelOperator):
             self.dtype,
         )
 
-    def landmarks_at(self, X: Any) -> CallableOperator:
-        """Return the kernel between any points and these, which need not be samples."""
+    def landmarks_at(self, X: Any, *, fine: bool = True) -> CallableOperator:
+        """Return the kernel between any points and these, in float64 anyway."""
+        del fine
         return CallableOperator(X, self.function, params=self.params)
 
     def diagonal_of(self, X: Any) -> FloatArray:

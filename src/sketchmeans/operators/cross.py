@@ -14,6 +14,8 @@ from sketchmeans.engine.passes import Tile
 
 Product = Callable[[FloatArray, Crew, Run], FloatArray]
 """Returns k(x, X) @ right by a way of its own."""
+Evaluate = Callable[[], FloatArray]
+"""Returns the whole of k(x, X) by a way of its own."""
 
 
 class CrossKernel:
@@ -31,6 +33,8 @@ class CrossKernel:
         Multiplies where that is not done by ``tile``.
     entries : int, optional
         The kernel entries that ``multiply`` takes; all of them if left out.
+    evaluate : callable, optional
+        Computes the whole where that is not done by ``tile``.
     """
 
     def __init__(
@@ -40,8 +44,10 @@ class CrossKernel:
         dtype: Any,
         product: Product | None = None,
         entries: int | None = None,
+        evaluate: Evaluate | None = None,
     ) -> None:
         self.tile, self.shape, self.dtype, self._product = tile, shape, dtype, product
+        self._evaluate = evaluate
         self.entries = shape[0] * shape[1] if entries is None else entries
 
     def multiply(self, right: Array, run: Run = ALONE) -> FloatArray:
@@ -54,6 +60,15 @@ class CrossKernel:
                 product = rectangular_product(self.tile, self.shape[0], right, crew=crew)
         refuse_infinite(product)
         return product
+
+    def values(self) -> FloatArray:
+        """Return the whole of it as an array in its own precision, for few points and samples."""
+        if self._evaluate is not None:
+            return self._evaluate()
+        everything = slice(0, self.shape[0]), slice(0, self.shape[1])
+        whole = self.tile(*everything, np.empty(self.shape, self.dtype))
+        refuse_infinite(whole)
+        return whole
 
     def dense(self) -> FloatArray:
         """Return the whole of it as an m × n array in float64, for few samples."""

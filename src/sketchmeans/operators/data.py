@@ -128,9 +128,9 @@ class PointsOperator(KernelOperator):
             return self.kernel.diagonal(self._prepare(X).squared_norms())
         return self.kernel.diagonal(np.zeros(X.shape[0]))
 
-    def landmarks_at(self, X: Any) -> DataOperator:
+    def landmarks_at(self, X: Any, *, fine: bool = True) -> DataOperator:
         """Return the kernel between any points and these, which need not be samples."""
-        return DataOperator(X, self.kernel, dtype=np.float64)
+        return DataOperator(X, self.kernel, dtype=np.float64 if fine else self.dtype)
 
     def rounding(self, seed: int = 0, *, fine: bool = False) -> tuple[float, int]:
         """Return ε by the formula of the tiles, or twice what a few thousand entries show."""
@@ -226,20 +226,27 @@ class DataOperator(PointsOperator):
         new = self._new(X)
         tiles = self._tiles(new)
 
-        def product(right: Array, crew: Crew, run: Run) -> FloatArray:
+        def native(right: Array, *, pack: bool) -> NativeTiles:
             argument = Argument.of(self.kernel, self.dtype)
             left = PackedPoints(new, argument, pack=False, block=CROSS_ROWS)
-            pack = run.pack and 0 < self._packed_bytes <= CROSS_PACKED_BYTES
+            pack = pack and 0 < self._packed_bytes <= CROSS_PACKED_BYTES
             samples = PackedPoints(self.points, argument, pack=pack, block=CROSS_COLUMNS)
             n, width = right.shape
             panels = Panels(
                 right.__getitem__, n, width, self.dtype, whole=True, block=CROSS_COLUMNS
             )
-            native = NativeTiles(tiles, left, samples, panels)
-            return cross_product(native, new.n_samples, crew=crew)
+            return NativeTiles(tiles, left, samples, panels)
+
+        def product(right: Array, crew: Crew, run: Run) -> FloatArray:
+            return cross_product(native(right, pack=run.pack), new.n_samples, crew=crew)
+
+        def evaluate() -> FloatArray:
+            return native(np.empty((self.shape[0], 0)), pack=True).evaluate()
 
         shape = (new.n_samples, self.shape[0])
-        return CrossKernel(tiles, shape, self.dtype, product if self._native else None)
+        if not self._native:
+            return CrossKernel(tiles, shape, self.dtype)
+        return CrossKernel(tiles, shape, self.dtype, product, evaluate=evaluate)
 
     def relative_error(self, right: Array, result: Pass, seed: int) -> tuple[float, int]:
         """Compute a few rows of W again in float64, by another formula where there is one."""

@@ -1,145 +1,208 @@
-"""Finite feature maps: kernels that are K = ΦΦᵀ with a narrow Φ cost O(n), not O(n²).
+"""Finite feature maps: K̂ = FFᵀ with rows F(x) that are made a block at a time costs O(n).
 
-A polynomial kernel of degree d on p features has at most C(p + d, d) monomials. Where they are few
-beside n, KΩ = Φ(ΦᵀΩ) gives the same W up to rounding without a single kernel entry.
+A map may be the kernel itself, as the monomials of a polynomial one, or an approximation of any
+kernel from below, as the features of landmarks. What stands here does not know which: one Gram
+matrix and one product, both streamed over fixed blocks of rows.
 """
 
 from __future__ import annotations
 
-import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from sketchmeans._arrays import Array, FloatArray, IntArray
-from sketchmeans.blocks import dense_rows, row_blocks
-from sketchmeans.engine.passes import Pass
-from sketchmeans.engine.run import Run
-from sketchmeans.engine.threads import Crew
-from sketchmeans.kernels.definitions import Kernel, Polynomial, n_monomials
-from sketchmeans.kernels.points import Prepared
-from sketchmeans.operators.base import THREAD_BYTES, Right, matrix_of
-from sketchmeans.operators.cross import CrossKernel
-from sketchmeans.operators.data import PointsOperator
+from sketchmeans._arrays import Array, FloatArray
+from sketchmeans.blocks import row_blocks, rows_of
+from sketchmeans.engine import ALONE, Crew, Pass, Run
+from sketchmeans.operators.base import THREAD_BYTES, KernelOperator, Right, matrix_of
 
-MAX_FEATURES = 2048
-"""ΦᵀΦ is held in memory: 32 MB at this many."""
-
-_ROWS = 1024
-"""Rows of Φ at a time; fixed, for it decides the bits."""
+SPANS = 64
+"""Runs of blocks that are summed by themselves before their sums are added up: fixed, for they
+decide the bits, and many, so that threads wait little for each other."""
 
 
-def prefers_features(n_samples: int, n_features: int, kernel: Kernel) -> bool:
-    """Whether the feature map is the cheaper way to a pass.
+class FeatureMap(ABC):
+    """F(x) of any row x, as F = BT: rows of B are made from x, T is a small matrix.
 
-    Φ(ΦᵀΩ) and ΦᵀΦ take about n·D·(D + 4·width) operations for D features, tiles about
-    n²/2·(2p + 4·width + 20). The rule compares the two for a width of some tens, with a margin of
-    two: ``python -m benchmarks.feature_switch`` measures it.
-    """
-    features = n_monomials(n_features, kernel)
-    if features is None or features > MAX_FEATURES:
-        return False
-    return 2 * features * (features + 100) <= n_samples * (n_features + 60)
-
-
-class Monomials:
-    """The feature map Φ of a linear or polynomial kernel, for a block of rows at a time."""
-
-    def __init__(self, n_features: int, kernel: Kernel) -> None:
-        if not isinstance(kernel, Polynomial):
-            self.degree, self.lowest, gamma, coef0 = 1, 1, 1.0, 0.0
-        else:
-            self.degree, gamma, coef0 = kernel.degree, kernel.gamma, kernel.coef0
-            self.lowest = 0 if coef0 > 0 else self.degree
-        # Monomials of degree k are those of degree k − 1 times a variable that is not below
-        # their last one; (parent, variable) builds all of them, column by column.
-        last = np.array([0])
-        self.steps: list[tuple[IntArray, IntArray]] = []
-        exponents = np.zeros((1, n_features), dtype=np.int64)
-        scales = []
-        # √γ belongs to the variables: γ^k alone may overflow where (√γ x)^k does not.
-        self.root = math.sqrt(gamma)
-        for k in range(self.degree + 1):
-            if k:
-                parent = np.repeat(np.arange(len(last)), n_features - last)
-                variable = np.concatenate([np.arange(low, n_features) for low in last])
-                self.steps.append((parent, variable))
-                exponents = exponents[parent]
-                exponents[np.arange(len(variable)), variable] += 1
-                last = variable
-            if k >= self.lowest:
-                factorials = np.array([math.factorial(e) for e in range(k + 1)], dtype=float)
-                multinomial = math.factorial(self.degree) / (
-                    math.factorial(self.degree - k) * factorials[exponents].prod(axis=1)
-                )
-                scales.append(multinomial * coef0 ** (self.degree - k))
-        self.scale = np.sqrt(np.concatenate(scales))
-        self.count = len(self.scale)
-
-    def __call__(self, X: FloatArray) -> FloatArray:
-        """Return Φ(X), an array of shape (rows, count), in float64."""
-        X = X.astype(np.float64, copy=False)
-        X = X if self.root == 1 else X * self.root
-        block = np.ones((len(X), 1))
-        parts = [block] if self.lowest == 0 else []
-        for k, (parent, variable) in enumerate(self.steps, start=1):
-            block = block[:, parent] * X[:, variable]
-            if k >= self.lowest:
-                parts.append(block)
-        return np.concatenate(parts, axis=1) * self.scale
-
-
-class FeatureMapOperator(PointsOperator):
-    """K = ΦΦᵀ for a linear or polynomial kernel with few monomials; float64 throughout.
-
-    Tiles are computed from the kernel, as in ``DataOperator``; products go through Φ. Kernel
-    entries of a pass: 0.
+    ``T`` is None where F is B itself.
     """
 
-    def __init__(
-        self,
-        X: Any,
-        kernel: Kernel,
-        *,
-        weights: FloatArray | None = None,
-        prepared: Prepared | None = None,
-    ) -> None:
-        super().__init__(X, kernel, dtype=np.float64, weights=weights, prepared=prepared)
-        self.monomials = Monomials(X.shape[1], kernel)
+    count: int
+    """Columns of F."""
+    T: FloatArray | None = None
+    entries: int = 0
+    """Kernel entries that a row of B takes."""
+    rows_at_once: int = 1024
+    """Rows of a block; fixed by the sizes of the data, for it decides the bits."""
+
+    @abstractmethod
+    def block(self, X: Any) -> FloatArray:
+        """Return B of a block of rows."""
+
+    def multiply(self, X: Any, right: FloatArray) -> FloatArray:
+        """Return B @ right in float64, for a narrow ``right``."""
+        return self.block(X).astype(np.float64, copy=False) @ right
+
+    def expanded(self, coefficients: FloatArray) -> FloatArray:
+        """Return T @ coefficients: what B is multiplied by in place of F."""
+        return coefficients if self.T is None else self.T @ coefficients
 
     @property
-    def engine(self) -> str:
-        """What computes the products."""
-        return "feature map"
+    def width(self) -> int:
+        """Columns of B."""
+        return self.count if self.T is None else len(self.T)
+
+
+@dataclass(frozen=True)
+class Gram:
+    """What one stream over F gives; u is the unit vector of ones, or of the roots of the weights.
+
+    F has its weights in it: rows are scaled by their roots.
+    """
+
+    squared: FloatArray
+    """FᵀF."""
+    centred: FloatArray
+    """FᵀJF with J = I − uuᵀ."""
+    along: FloatArray
+    """Fᵀu."""
+    lengths: FloatArray
+    """‖F_i‖² of every row."""
+
+    def rotated(self, V: FloatArray) -> Gram:
+        """Return the same of FV."""
+        squared, centred = (V.T @ M @ V for M in (self.squared, self.centred))
+        return Gram(squared, centred, self.along @ V, self.lengths)
+
+
+class FeatureOperator(KernelOperator):
+    """K̂ = FFᵀ for a feature map: products take time linear in n.
+
+    Kernel entries of a pass: those of two streams over F, and none for monomials.
+    """
+
+    map: FeatureMap
+    held: FloatArray | None = None
+    """B of all samples, where it is held in memory."""
 
     @property
-    def feature_map(self) -> FeatureMapOperator:
-        """Φ: the operator itself knows its rows."""
-        return self
+    def stream_entries(self) -> int:
+        """The kernel entries of one stream over all rows."""
+        return 0 if self.held is not None else self.shape[0] * self.map.entries
 
-    @property
-    def count(self) -> int:
-        """Columns of Φ."""
-        return self.monomials.count
+    def block(self, rows: slice) -> FloatArray:
+        """Return rows of B, which know nothing of weights."""
+        return self.map.block(self.samples(rows)) if self.held is None else self.held[rows]
 
     def features(self, rows: slice) -> FloatArray:
-        """Return rows of Φ, scaled by the roots of the weights."""
-        block = self.monomials(dense_rows(self.points.X, rows))
+        """Return rows of F in float64, scaled by the roots of the weights."""
+        F = self.block(rows)
+        if self.map.T is not None:
+            F = F @ self.map.T.astype(F.dtype, copy=False)
+        F = F.astype(np.float64, copy=self.held is not None and self.map.T is None)
         if self.root_weights is not None:
-            block *= self.root_weights[rows, None]
-        return block
+            F *= self.root_weights[rows, None]
+        return F
+
+    def hold(self, run: Run = ALONE) -> None:
+        """Make B once, n × width numbers, in place of once a stream."""
+        first = self.block(slice(0, 1))
+        held = np.empty((self.shape[0], first.shape[1]), first.dtype)
+
+        def fill(rows: slice) -> None:
+            held[rows] = self.map.block(self.samples(rows))
+
+        with Crew(run.n_threads) as crew:
+            crew.each(fill, self._blocks())
+        self.held = held
+
+    def _blocks(self) -> list[slice]:
+        return row_blocks(self.shape[0], self.map.rows_at_once)
+
+    def summed(
+        self, work: Callable[[slice], FloatArray], crew: Crew, progress: Callable[[int], None]
+    ) -> FloatArray:
+        """Return the sum of ``work`` over all blocks of rows: the same bits on any threads.
+
+        Memory: a result per thread, and the total.
+        """
+        blocks = self._blocks()
+        length = -(-len(blocks) // SPANS)
+        found: dict[int, FloatArray] = {}
+
+        def compute(first: int) -> None:
+            sums = work(blocks[first])
+            for rows in blocks[first + 1 : first + length]:
+                sums += work(rows)
+            found[first] = sums
+
+        starts = range(0, len(blocks), length)
+        total: FloatArray | None = None
+        for group in (
+            starts[here : here + crew.n_threads] for here in range(0, len(starts), crew.n_threads)
+        ):
+            crew.each(compute, group)
+            for first in group:
+                part = found.pop(first)
+                total = part if total is None else np.add(total, part, out=total)
+            progress(min(group[-1] + length, len(blocks)))
+        assert total is not None
+        return total
+
+    def gram(self, near: FloatArray, run: Run = ALONE) -> Gram:
+        """Return FᵀF and FᵀJF from one stream; ``near`` is anything close to Fᵀu.
+
+        NOTE: FᵀF − (Fᵀu)(Fᵀu)ᵀ loses every digit where the kernel is large and nearly constant.
+        Rows that lose u·nearᵀ before they are multiplied leave a small correction.
+        """
+        u = self.carried / np.linalg.norm(self.carried)
+        lengths = np.empty(self.shape[0])
+
+        def work(rows: slice) -> FloatArray:
+            F = self.features(rows)
+            lengths[rows] = np.vecdot(F, F)
+            F -= np.outer(u[rows], near)
+            return np.concatenate([F.T @ F, (F.T @ u[rows])[:, None]], axis=1)
+
+        steps = len(self._blocks())
+        with Crew(run.n_threads) as crew:
+            total = self.summed(work, crew, lambda done: run.report(done, steps))
+        shifted, off = total[:, :-1], total[:, -1]
+        across = np.outer(off, near)
+        squared = shifted + across + across.T + np.outer(near, near)
+        return Gram(squared, shifted - np.outer(off, off), near + off, lengths)
+
+    def product(self, coefficients: FloatArray, run: Run = ALONE) -> FloatArray:
+        """Return F @ coefficients, n × width in float64, from one stream."""
+        right = self.map.expanded(coefficients)
+        out = np.empty((self.shape[0], right.shape[1]))
+
+        def expand(rows: slice) -> None:
+            if self.held is None:
+                out[rows] = self.map.multiply(self.samples(rows), right)
+            else:
+                out[rows] = self.held[rows].astype(np.float64, copy=False) @ right
+            if self.root_weights is not None:
+                out[rows] *= self.root_weights[rows, None]
+
+        blocks = self._blocks()
+        with Crew(run.n_threads) as crew:
+            crew.each(expand, blocks, lambda done: run.report(done, len(blocks)))
+        return out
 
     def _pass(self, right: Right, crew: Crew, run: Run) -> Pass:
-        """Return K Ω = Φ(ΦᵀΩ) and what else one pass gives, in O(n · features · width).
+        """Return K̂Ω = F(FᵀΩ) and what else one pass gives, in O(n · features · width).
 
-        Passes over the data: 2. Kernel entries: 0. Memory: n × (width + 1) numbers, the Gram
-        matrix of the features, and a block of Φ per thread.
+        Streams: 2. Memory: n × (width + 1) numbers, the Gram matrix of the features, and a block
+        of F per thread.
         """
         n = self.shape[0]
         matrix, u = matrix_of(right), self.carried
         width = matrix.shape[1]
-        blocks = row_blocks(n, _ROWS)
+        blocks = self._blocks()
         W, diagonal = np.empty((n, width + 1)), np.empty(n)
 
         def project(rows: slice) -> FloatArray:
@@ -151,73 +214,43 @@ class FeatureMapOperator(PointsOperator):
             W[rows] = self.features(rows) @ total[:, : width + 1]
 
         steps = 2 * len(blocks)
-        total = _summed(crew, project, blocks, lambda done: run.report(done, steps))  # Φᵀ[Ω, u, Φ]
+        total = self.summed(project, crew, lambda done: run.report(done, steps))  # Fᵀ[Ω, u, F]
         crew.each(expand, blocks, lambda done: run.report(len(blocks) + done, steps))
         gram = total[:, width + 1 :]
         sum_of_squares = float(np.vdot(gram, gram))
         if not np.isfinite(sum_of_squares):
             raise ValueError(
-                f"the {self.kernel.name} kernel overflows on these data: ‖K‖_F² is not finite. "
-                "Scale the data, or lower gamma or degree."
+                "the kernel overflows on these data: ‖K‖_F² is not finite. Scale the data, or "
+                "lower gamma or degree."
             )
-        return Pass(W[:, :width], W[:, width].copy(), sum_of_squares, diagonal, 0)
+        row_sums = W[:, width].copy()
+        return Pass(W[:, :width], row_sums, sum_of_squares, diagonal, 2 * self.stream_entries)
 
-    def against(self, X: Any) -> CrossKernel:
-        """Return the kernel between new rows and the samples; Φ(x)(Φᵀ·right) needs no entries."""
-        shape = (X.shape[0], self.shape[0])
+    def _new_product(self, X: Any) -> Callable[[Array, Crew, Run], FloatArray]:
+        """Return what multiplies κ̂(x, X) of new rows: F(x)(Fᵀ·right)."""
 
         def product(right: Array, crew: Crew, run: Run) -> FloatArray:
             del run
-            out = np.empty((shape[0], right.shape[1]))
+            plain = self.unweighted()
+            out = np.empty((X.shape[0], right.shape[1]))
 
             def project(rows: slice) -> FloatArray:
-                return self.monomials(dense_rows(self.points.X, rows)).T @ right[rows]
+                return plain.features(rows).T @ right[rows]
 
             def expand(rows: slice) -> None:
-                out[rows] = self.monomials(dense_rows(X, rows)) @ total
+                out[rows] = self.map.multiply(rows_of(X, rows), self.map.expanded(total))
 
-            total = _summed(crew, project, row_blocks(shape[1], _ROWS))
-            crew.each(expand, row_blocks(shape[0], _ROWS))
+            total = plain.summed(project, crew, lambda done: None)
+            crew.each(expand, row_blocks(X.shape[0], self.map.rows_at_once))
             return out
 
-        return CrossKernel(self._tiles(self._new(X)), shape, self.dtype, product, entries=0)
-
-    def relative_error(self, right: Array, result: Pass, seed: int) -> tuple[float, int]:
-        """Return 0: the products are in float64, below the least error that is assumed anyway."""
-        del right, result, seed
-        return 0.0, 0
+        return product
 
     def scratch_bytes(self, width: int, run: Run) -> int:
         """Return what ``multiply`` allocates beside W and Ω."""
-        total = self.count * (width + 1 + self.count)
-        block = _ROWS * (4 * self.count + width + 1)
+        count = self.map.count
+        total = count * (width + 1 + count)
+        block = self.map.rows_at_once * (3 * count + self.map.width + width + 1)
         threads = run.n_threads
         own = 8 * (total * (1 + threads) + block * threads + 3 * self.shape[0])
         return own + threads * THREAD_BYTES
-
-
-def _summed(
-    crew: Crew,
-    work: Callable[[slice], FloatArray],
-    blocks: list[slice],
-    progress: Callable[[int], None] = lambda done: None,
-) -> FloatArray:
-    """Return the sum of ``work`` over blocks of rows, added in their order, a few at a time.
-
-    The same bits for any number of threads. Memory: a result per thread.
-    """
-    found: dict[int, FloatArray] = {}
-
-    def compute(rows: slice) -> None:
-        found[rows.start] = work(rows)
-
-    total: FloatArray | None = None
-    for first in range(0, len(blocks), crew.n_threads):
-        group = blocks[first : first + crew.n_threads]
-        crew.each(compute, group)
-        for rows in group:
-            part = found.pop(rows.start)
-            total = part if total is None else np.add(total, part, out=total)
-        progress(first + len(group))
-    assert total is not None
-    return total

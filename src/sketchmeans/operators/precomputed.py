@@ -97,11 +97,16 @@ class PrecomputedOperator(KernelOperator):
         """Return what new points need: not K."""
         return GivenRows(self.dtype, self._diagonal())
 
-    def landmarks(self, indices: IntArray) -> GivenRows:
+    def samples(self, rows: slice) -> Any:
+        """Return samples as ``against`` takes them: rows of K."""
+        return rows_of(self.K, rows)
+
+    def landmarks(self, indices: IntArray, *, fine: bool = True) -> GivenRows:
         """Return the kernel between any points and these samples: columns of given rows."""
+        del fine
         return GivenRows(np.float64, self._diagonal(), chosen=indices)
 
-    def landmarks_at(self, X: Any) -> GivenRows:
+    def landmarks_at(self, X: Any, *, fine: bool = True) -> GivenRows:
         """Refuse: there is no kernel of points that are not samples."""
         raise ValueError("a precomputed kernel has no points beside its samples.")
 

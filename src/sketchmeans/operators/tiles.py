@@ -20,6 +20,7 @@ from sketchmeans.engine.passes import refuse_tile, sum_of_squares
 from sketchmeans.kernels import Kernel, Statistic
 from sketchmeans.kernels.points import Points
 from sketchmeans.kernels.rounding import SHOWING
+from sketchmeans.operators.cross import refuse_infinite
 
 WIDE = {4: 2048, 8: 4096}
 """Features from which BLAS gives the dot products, by bytes per number.
@@ -186,6 +187,27 @@ class NativeTiles:
         for columns in row_blocks(self.right.points.n_samples, CROSS_COLUMNS):
             self._tile(rows, columns, out, None, None)
 
+    def evaluate(self) -> FloatArray:
+        """Return the whole kernel of both sets of points; nothing is multiplied."""
+        n_rows, n_columns = self.left.points.n_samples, self.right.points.n_samples
+        T = np.empty((n_rows, n_columns), self.omega.dtype)
+        for rows in row_blocks(n_rows, CROSS_ROWS):
+            for columns in row_blocks(n_columns, CROSS_COLUMNS):
+                whole = T[rows] if n_columns <= CROSS_COLUMNS else None
+                part = self._values(rows, columns, whole)
+                if whole is None:
+                    T[rows, columns] = part
+        return T
+
+    def _values(self, rows: slice, columns: slice, out: FloatArray | None) -> FloatArray:
+        """Return one tile, in ``out`` if that is given; refuse what is not finite."""
+        shape = rows.stop - rows.start, columns.stop - columns.start
+        T = np.empty(shape, self.omega.dtype) if out is None else out
+        squares = self._tile(rows, columns, np.empty((shape[0], 0)), None, None, T)
+        if not np.isfinite(squares):  # of float32 the squares alone may be infinite
+            refuse_infinite(T, rows.start)
+        return T
+
     def _tile(
         self,
         rows: slice,
@@ -193,6 +215,7 @@ class NativeTiles:
         left_W: FloatArray,
         right_W: FloatArray | None,
         diagonal: FloatArray | None,
+        values: FloatArray | None = None,
     ) -> float:
         """Call the compiled kernel on one tile."""
         return compiled().tile(
@@ -204,6 +227,7 @@ class NativeTiles:
             left_W=left_W,
             right_W=right_W,
             diagonal=diagonal,
+            values=values,
         )
 
     def _source(self, rows: slice, columns: slice, on_diagonal: bool) -> dict[str, Any]:

@@ -1,0 +1,96 @@
+"""The features of landmarks: K̂ = C A⁺ Cᵀ = FFᵀ with F = C·T, for any kernel and any m.
+
+C, the kernel of the samples with m landmarks, is made a block of rows at a time and never stored:
+more landmarks cost time, not memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sketchmeans._arrays import FloatArray
+from sketchmeans.operators.base import KernelOperator, NewPoints
+from sketchmeans.operators.cross import CrossKernel
+from sketchmeans.operators.features import FeatureMap, FeatureOperator
+
+
+class LandmarkFeatures(FeatureMap):
+    """F(x) = κ(x, landmarks) T, with TTᵀ = A⁺ for the landmarks' own kernel A, or a part of it.
+
+    Parameters
+    ----------
+    landmarks : NewPoints
+        Knows the kernel of any points with the landmarks.
+    T : array of shape (m, count)
+    rows_at_once : int
+        Rows of a block.
+    """
+
+    def __init__(self, landmarks: NewPoints, T: FloatArray, rows_at_once: int) -> None:
+        self.landmarks, self.T = landmarks, T
+        self.rows_at_once = rows_at_once
+        self.entries, self.count = T.shape
+
+    def block(self, X: Any) -> FloatArray:
+        """Return the kernel of rows with the landmarks."""
+        return self.landmarks.against(X).values()
+
+    def multiply(self, X: Any, right: FloatArray) -> FloatArray:
+        """Return the kernel of rows with the landmarks, times ``right``: fused where it can be."""
+        return self.landmarks.against(X).multiply(right)
+
+
+class LandmarkOperator(FeatureOperator):
+    """K̂ = FFᵀ of landmarks, for the samples of another operator; K̂ ≼ K.
+
+    Parameters
+    ----------
+    operator : KernelOperator
+        K.
+    map : LandmarkFeatures
+    """
+
+    def __init__(self, operator: KernelOperator, map: LandmarkFeatures) -> None:
+        super().__init__(operator.shape[0], np.float64, operator.weights)
+        self.operator, self.map = operator, map
+        self.is_psd = True
+
+    @property
+    def data(self) -> Any:
+        """The rows that the kernel is of."""
+        return self.operator.data
+
+    def samples(self, rows: slice) -> Any:
+        """Return samples as the landmarks' kernel takes them."""
+        return self.operator.samples(rows)
+
+    def _tile(self, rows: slice, columns: slice, out: FloatArray) -> FloatArray:
+        plain = self.unweighted()
+        return np.matmul(plain.features(rows), plain.features(columns).T, out=out)
+
+    def _diagonal(self) -> FloatArray:
+        plain = self.unweighted()
+        blocks = (plain.features(rows) for rows in self._blocks())
+        return np.concatenate([np.vecdot(F, F) for F in blocks])
+
+    def against(self, X: Any) -> CrossKernel:
+        """Return K̂ between new points and the samples."""
+        shape = (X.shape[0], self.shape[0])
+
+        def tile(rows: slice, columns: slice, out: FloatArray) -> FloatArray:
+            F = self.map.block(X[rows]).astype(np.float64, copy=False) @ self.map.T
+            return np.matmul(F, self.unweighted().features(columns).T, out=out)
+
+        entries = shape[0] * self.map.entries + self.stream_entries
+        return CrossKernel(tile, shape, self.dtype, self._new_product(X), entries)
+
+    def diagonal_of(self, X: Any) -> FloatArray:
+        """Return κ̂(x, x) for new points."""
+        F = self.map.block(X).astype(np.float64, copy=False) @ self.map.T
+        return np.vecdot(F, F)
+
+    def landmarks_at(self, X: Any, *, fine: bool = True) -> NewPoints:
+        """Return the kernel, not K̂, between any points and these."""
+        return self.operator.landmarks_at(X, fine=fine)
