@@ -19,16 +19,17 @@ from sketchmeans.certificate.objective import exact_objective, memberships
 from sketchmeans.engine.run import ALONE, Run
 from sketchmeans.estimators import KernelKMeans
 from sketchmeans.estimators.fitted import kernel_of, run_of
+from sketchmeans.lowrank import METHODS
 from sketchmeans.operators import KernelOperator
 from sketchmeans.text import Table
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "exact": {"method": "exact"},
-    "one-pass": {},
-    "one-pass, early": {"truncation": "early"},
-    "one-pass, 2 passes": {"n_passes": 2},
-    "nystrom": {"method": "nystrom"},
-    "nystrom, early": {"method": "nystrom", "truncation": "early"},
+    "one-pass": {"method": "one-pass"},
+    "one-pass, early": {"method": "one-pass", "truncation": "early"},
+    "one-pass, 2 passes": {"method": "one-pass", "n_passes": 2},
+    "nystrom": {"method": "nystrom", "sketch": "uniform"},
+    "nystrom, early": {"method": "nystrom", "sketch": "uniform", "truncation": "early"},
     "nystrom, diagonal": {"method": "nystrom", "sketch": "diagonal"},
     "nystrom, column-norm": {"method": "nystrom", "sketch": "column-norm"},
     "nystrom, leverage": {"method": "nystrom", "sketch": "leverage"},
@@ -116,16 +117,17 @@ def compare(
     rank = n_clusters if rank is None else rank
     width = 2 * rank if width is None else width
     seeds = check_random_state(random_state).randint(2**31 - 1, size=n_seeds)
-    over = max(width - rank, 0)
     tell = progress or (lambda name, done, total: None)
     rows = []
     for name in names:
         trials = []
         for index, seed in enumerate(seeds):
             tell(name, index, n_seeds)
-            chosen = {"rank": rank, "oversampling": over, **options, **VARIANTS[name]}
-            if chosen.get("method") == "exact":
-                del chosen["oversampling"]
+            chosen = {"rank": rank, "n_refine": 0, **options, **VARIANTS[name]}
+            if METHODS[chosen["method"]].landmarks:
+                chosen["n_landmarks"] = max(width, rank)
+            elif chosen["method"] == "one-pass":
+                chosen["oversampling"] = max(width - rank, 0)
             chosen["random_state"] = int(seed)
             trial = _try(KernelKMeans(n_clusters, **chosen), X, y, traced=index == 0)
             if trial.gamma is not None:

@@ -12,6 +12,7 @@ from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blocks import gram, masses, row_blocks
 from sketchmeans.certificate.moments import Moments, unit_vector
 from sketchmeans.certificate.objective import memberships
+from sketchmeans.operators.features import Gram
 
 
 def approximate_objective(F: FloatArray, labels: IntArray, weights: FloatArray | None) -> float:
@@ -32,9 +33,24 @@ def approximate_objective(F: FloatArray, labels: IntArray, weights: FloatArray |
     return total - float(within.sum())
 
 
-def bracket(
-    F: FloatArray, labels: IntArray, weights: FloatArray | None, known: Moments
-) -> tuple[float, float]:
+def streamed_objective(gram: Gram, sums: FloatArray, sizes: FloatArray) -> float:
+    """L̂(C) from FᵀJF and the sums of the rows of F over the clusters, where F is not stored.
+
+    Parameters
+    ----------
+    gram : Gram
+        Of F, with the weights in it.
+    sums : array of shape (columns, n_clusters)
+        Fᵀ times the memberships, roots of the weights.
+    sizes : array of shape (n_clusters,)
+        Summed weights.
+    """
+    centred = sums - np.outer(gram.along, sizes / np.sqrt(sizes.sum()))
+    squares = np.square(centred).sum(axis=0)
+    within = np.divide(squares, sizes, out=np.zeros_like(squares), where=sizes > 0)
+    return float(np.trace(gram.centred)) - float(within.sum())
+
+
+def bracket(value: float, known: Moments) -> tuple[float, float]:
     """L̂ ≤ L(labels) ≤ L̂ + tr(JEJ), for labels of any origin (the bracket theorem)."""
-    value = approximate_objective(F, labels, weights)
     return max(value - known.slack - known.error, 0.0), value + known.residual + known.error

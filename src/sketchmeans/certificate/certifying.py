@@ -14,10 +14,10 @@ import numpy as np
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.blocks import gram
-from sketchmeans.certificate.bracket import bracket
+from sketchmeans.certificate.bracket import approximate_objective, bracket, streamed_objective
 from sketchmeans.certificate.gap import gap_bound
 from sketchmeans.certificate.moments import Moments, moments, unit_vector
-from sketchmeans.certificate.objective import exact_objective, memberships
+from sketchmeans.certificate.objective import cluster_sums, exact_objective, memberships
 from sketchmeans.certificate.optimum import optimum_lower_bound
 from sketchmeans.certificate.probable import PROBES, norm_bound, probable_gap, probable_optimum
 from sketchmeans.certificate.result import USELESS, Certificate
@@ -36,6 +36,8 @@ class Wanted:
     objective_at_most: float = np.inf
     embedding_dtype: Any = np.float64
     seed: int = 0
+    sums: FloatArray | None = None
+    """Fᵀ times the memberships of the labels, where K̂ = FFᵀ is streamed and that is known."""
 
     @property
     def probes(self) -> int:
@@ -108,7 +110,9 @@ def certificate_for(
             "of the same kernel."
         )
     n_clusters = _check(labels, n, wanted.n_clusters, wanted.failure_probability)
-    labels = np.unique(labels, return_inverse=True)[1]  # numbers may be any; clusters are few
+    numbers, labels = np.unique(labels, return_inverse=True)  # any numbers; clusters are few
+    if wanted.sums is not None:
+        wanted = replace(wanted, sums=wanted.sums[:, numbers])
     with OneBlasThread():
         later = None
         if wanted.exact or wanted.probes:
@@ -142,7 +146,7 @@ def _bounded(
 ) -> Certificate:
     """Add every bound to a certificate; none if they contradict each other."""
     known, n_clusters = moments(approximation, root), plain.n_clusters
-    lower, upper = bracket(approximation.factor, labels, None if root is None else root**2, known)
+    lower, upper = bracket(_approximate(labels, approximation, root, wanted), known)
     upper = min(upper, wanted.objective_at_most)
     if later is not None:
         lower = max(lower, later.objective - known.error)
@@ -172,6 +176,20 @@ def _bounded(
         optimum_lower_probabilistic=best_probable,
         reason=_weakness(known) if relative > USELESS else None,
     )
+
+
+def _approximate(
+    labels: IntArray, approximation: LowRank, root: FloatArray | None, wanted: Wanted
+) -> float:
+    """Return L̂ of the labels: from the factor, or from the sums of one that is streamed."""
+    weights = None if root is None else root**2
+    whole = approximation.whole
+    if whole is None or whole.gram is None:
+        return approximate_objective(approximation.factor, labels, weights)
+    sums = wanted.sums
+    if sums is None:
+        sums = cluster_sums(whole.operator, labels, weights)
+    return streamed_objective(whole.gram, sums, np.bincount(labels, weights).astype(np.float64))
 
 
 def _check(

@@ -7,6 +7,7 @@ the factor F as it is stored, K̂ = FFᵀ: nothing assumes that its columns are 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -79,15 +80,19 @@ def moments(low_rank: LowRank, root_weights: FloatArray | None = None) -> Moment
     Where the method did not meet all of K, tr JKJ is only known to lie between tr JK̂J and
     tr K − uᵀK̂u. Runs with BLAS on one thread, if the caller has seen to that.
     """
-    F, eta, facts = low_rank.factor, low_rank.eta, low_rank.facts
-    n, s = F.shape
+    eta, facts = low_rank.eta, low_rank.facts
+    n = len(low_rank.factor)
     u = unit_vector(n, root_weights)
-    centred, along = centred_gram(F, u)
+    if low_rank.whole is not None and low_rank.whole.gram is not None:
+        centred, along = low_rank.whole.gram.centred, low_rank.whole.gram.along
+    else:
+        centred, along = centred_gram(low_rank.factor, u)
+    s = len(along)
     size = float(np.linalg.eigvalsh(centred + np.outer(along, along))[-1]) if s else 0.0
     total = max(facts.trace, 0.0)
     spread = facts.rounding * total  # ε·tr K bounds ‖ΔK‖_F and the error of any ⟨K, P⟩
     slack = 2 * s * eta * size + spread
-    known = {
+    known: dict[str, Any] = {
         "count": n - 1,
         "centred": centred,
         "size": size,

@@ -5,12 +5,30 @@ from __future__ import annotations
 import numpy as np
 
 from sketchmeans._arrays import Array, FloatArray, IntArray
+from sketchmeans.engine import ALONE, Crew, Run
+from sketchmeans.operators import FeatureOperator
 
 
 def memberships(labels: IntArray, weights: FloatArray | None, n_clusters: int) -> Array:
     """Return the n × K matrix of memberships: ones as bytes, or these weights."""
     inside = labels[:, None] == np.arange(n_clusters)
     return inside.astype(np.int8) if weights is None else inside * weights[:, None]
+
+
+def cluster_sums(
+    operator: FeatureOperator, labels: IntArray, weights: FloatArray | None, run: Run = ALONE
+) -> FloatArray:
+    """Return the sums of the rows of F over the clusters, weighted, columns × K: one stream."""
+    n_clusters = int(labels.max(initial=0)) + 1
+
+    def work(rows: slice) -> FloatArray:
+        few = None if weights is None else weights[rows]
+        members = memberships(labels[rows], few, n_clusters)
+        return operator.block(rows).astype(np.float64, copy=False).T @ members.astype(np.float64)
+
+    with Crew(run.n_threads) as crew:
+        sums = operator.summed(work, crew, lambda done: None)
+    return operator.map.projected(sums)
 
 
 def exact_objective(trace: float, members: Array, sums: FloatArray) -> float:

@@ -86,6 +86,23 @@ def check_rank(rank: Any, n: int, *, truncation: str) -> None:
         raise TypeError(f'rank={rank!r} must be a whole number, a fraction in (0, 1), or "auto".')
 
 
+def check_count_or_auto(name: str, value: Any, least: int) -> None:
+    """Refuse what is neither "auto" nor a whole number from ``least`` on."""
+    if isinstance(value, str):
+        check_choice(name, value, ["auto"])
+    else:
+        check_count(name, value, least)
+
+
+def check_landmarks(n_landmarks: int, rank: int) -> None:
+    """Refuse fewer landmarks than the embedding has columns."""
+    if n_landmarks < rank:
+        raise ValueError(
+            f"{called('n_landmarks')}={n_landmarks} is less than rank={rank}: from so many "
+            f"landmarks come at most as many columns. Raise {called('n_landmarks')}, or lower rank."
+        )
+
+
 def check_clusters(n_clusters: int, n: int) -> None:
     """Refuse more clusters than samples."""
     if n_clusters > n:

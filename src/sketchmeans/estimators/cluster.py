@@ -15,13 +15,16 @@ from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.blocks import distinct_rows
 from sketchmeans.certificate.certifying import Wanted, certificate_for
+from sketchmeans.certificate.objective import cluster_sums
 from sketchmeans.checks import check_count, check_number
 from sketchmeans.estimators.base import Checked
-from sketchmeans.estimators.checks import check_clusters, check_weights
+from sketchmeans.estimators.checks import check_clusters, check_count_or_auto, check_weights
+from sketchmeans.estimators.deciding import Decision
 from sketchmeans.estimators.documents import described_by
 from sketchmeans.estimators.embedded import Embedded
 from sketchmeans.estimators.embedding import KernelEmbedding
 from sketchmeans.estimators.kmeans import best_start, inertia, move_centers, nearest_centers
+from sketchmeans.estimators.landmark_lloyd import RefinedByLandmarks, refine_by_landmarks
 from sketchmeans.estimators.lloyd import Refined, refine
 from sketchmeans.estimators.memory import Budget
 from sketchmeans.estimators.progress import FitProgress, with_callbacks
@@ -35,8 +38,9 @@ from sketchmeans.text import called
 class KernelKMeans(ClusterMixin, SketchedEstimator):
     """Kernel K-means for data whose kernel matrix nobody can store.
 
-    One pass over the tiles of K gives an embedding of n × rank numbers; K-means on its rows gives
-    the clusters. Memory: n × width numbers, a few tiles, and K-means.
+    Passes over the tiles of K, or streams over its columns at some landmarks, give an embedding of
+    n × rank numbers; K-means on its rows gives the clusters. Memory: n × width numbers, a few
+    tiles, and K-means.
 
     Parameters
     ----------
@@ -45,14 +49,16 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
     rank : int, float or "auto"
         Columns of the embedding: a number, the fraction of the trace of K to hold (0 to 1), or
         "auto", n_clusters + 10.
-    n_refine : int
-        Exact Lloyd iterations in feature space after K-means, each one pass over K.
+    n_refine : int or "auto"
+        Lloyd iterations in feature space after K-means, at most so many: exact ones, each a pass
+        over K; with landmarks in the feature space of these, each nm kernel entries (and nm for
+        the first). "auto" is 5 with landmarks, and 0 without.
     n_init : int
         Starts of K-means; the best is kept.
     max_iter, tol
         Of K-means, as in scikit-learn.
     [kernel, gamma, degree, coef0, kernel_params]
-    [method, oversampling, sketch, truncation, n_passes]
+    [method, oversampling, n_landmarks, sketch, truncation, n_passes]
     [precision, memory_limit, n_jobs, random_state, verbose]
 
     Attributes
@@ -63,13 +69,14 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
     cluster_centers_ : array of shape (n_clusters, rank_)
         Centroids in the embedding.
     inertia_ : float
-        The objective: weighted sum of squared distances to the nearest centroid, in the
-        embedding; after refinement in feature space, exactly.
+        The objective: weighted sum of squared distances to the nearest centroid. In the embedding;
+        after refinement in feature space, exactly; after refinement with landmarks an upper bound
+        of that, with centroids in their feature space. ``stats_["objective"]`` says which.
     n_iter_ : int
         Iterations of the best start of K-means.
     certificate_ : Certificate
         How far the labels can be from the best possible; ``print`` it.
-    [eigenvalues_, rank_, gamma_, stats_, n_features_in_]
+    [eigenvalues_, rank_, n_landmarks_, gamma_, stats_, n_features_in_]
 
     Examples
     --------
@@ -91,13 +98,14 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         degree: int = 3,
         coef0: float = 1.0,
         kernel_params: dict[str, Any] | None = None,
-        method: str = "one-pass",
+        method: str = "auto",
         rank: Any = "auto",
         oversampling: Any = "auto",
+        n_landmarks: Any = "auto",
         sketch: str = "auto",
         truncation: str = "late",
-        n_passes: int = 1,
-        n_refine: int = 0,
+        n_passes: Any = "auto",
+        n_refine: Any = "auto",
         n_init: int = 10,
         max_iter: int = 300,
         tol: float = 1e-4,
@@ -116,6 +124,7 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         self.method = method
         self.rank = rank
         self.oversampling = oversampling
+        self.n_landmarks = n_landmarks
         self.sketch = sketch
         self.truncation = truncation
         self.n_passes = n_passes
@@ -134,7 +143,7 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         check_count("n_clusters", self.n_clusters)
         check_count("n_init", self.n_init)
         check_count("max_iter", self.max_iter)
-        check_count("n_refine", self.n_refine, 0)
+        check_count_or_auto("n_refine", self.n_refine, 0)
         check_number("tol", self.tol, least=0.0)
 
     def _check_size(self, n: int) -> None:
@@ -145,12 +154,12 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
     def _n_clusters(self) -> int:
         return int(self.n_clusters)
 
-    def _budget(self, data: Checked, dtype: Any) -> Budget:
+    def _budget(self, data: Checked, decision: Decision, dtype: Any) -> Budget:
         return replace(
-            super()._budget(data, dtype),
+            super()._budget(data, decision, dtype),
             n_clusters=self.n_clusters,
             n_init=self.n_init,
-            n_refine=self.n_refine,
+            n_refine=decision.n_refine,
         )
 
     @with_callbacks
@@ -166,7 +175,7 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
             Weights of the samples in the objective.
         """
         with self._fitting(), FitProgress(self, 6) as progress:
-            if isinstance(X, ColumnStream) and self.n_refine:
+            if isinstance(X, ColumnStream) and self.n_refine not in ("auto", 0):
                 raise ValueError(
                     f"{called('n_refine')}={self.n_refine} needs more passes over the kernel, and "
                     f"a ColumnStream is seen once. Set {called('n_refine')}=0."
@@ -182,15 +191,25 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
                     embedded.weights,
                     side_by_side=embedded.plan.n_starts,
                 )
-            labels, at_most, refined = found.labels_, np.inf, None
-            if self.n_refine:
+            labels, at_most, sums = found.labels_, np.inf, None
+            refined: Refined | RefinedByLandmarks | None = None
+            whole = embedded.low_rank.whole
+            if embedded.decision.n_refine and whole is None:
                 refined, embedded, at_most = self._refine(embedded, labels, progress)
                 labels = refined.labels
+            elif embedded.decision.n_refine:
+                refined, embedded = self._refine_by_landmarks(embedded, labels, progress)
+                labels, sums = refined.labels, refined.sums
             with progress.stage("certify"):
+                if sums is None and whole is not None and whole.gram is not None:
+                    run = embedded.plan.run
+                    sums = cluster_sums(whole.operator, labels, embedded.weights, run)
+                    embedded = embedded.spending(Cost(entries=whole.operator.stream_entries))
                 wanted = Wanted(
                     self.n_clusters,
                     objective_at_most=at_most,
                     embedding_dtype=embedded.embedding.dtype,
+                    sums=sums,
                 )
                 certificate = certificate_for(embedded.operator, labels, embedded.low_rank, wanted)
         self._publish(embedded, progress.seconds)
@@ -209,34 +228,55 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
 
         Return also the embedding with their cost, and what the objective is at most.
         """
-        operator = embedded.operator
+        operator, n_iter = embedded.operator, embedded.decision.n_refine
         assert operator is not None
-        with progress.stage("refine", work_of(operator, self.n_refine)) as tick:
+        with progress.stage("refine", work_of(operator, n_iter)) as tick:
             refined = refine(
                 operator,
                 labels,
                 self.n_clusters,
-                n_iter=self.n_refine,
+                n_iter=n_iter,
                 weights=embedded.weights,
                 run=replace(embedded.plan.run, progress=tick),
             )
         rounding, checked = operator.rounding()
-        cost = embedded.cost + refined.cost + Cost(audit_entries=checked)
         at_most = refined.inertia + rounding * refined.reach
-        return refined, replace(embedded, cost=cost), at_most
+        return refined, embedded.spending(refined.cost + Cost(audit_entries=checked)), at_most
 
-    def _settle(self, embedded: Embedded, refined: Refined | None) -> None:
+    def _refine_by_landmarks(
+        self, embedded: Embedded, labels: IntArray, progress: FitProgress
+    ) -> tuple[RefinedByLandmarks, Embedded]:
+        """Run Lloyd iterations in the feature space of the landmarks."""
+        operator, whole = embedded.operator, embedded.low_rank.whole
+        assert operator is not None
+        assert whole is not None
+        with progress.stage("refine") as tick:
+            refined = refine_by_landmarks(
+                whole.operator,
+                labels,
+                self.n_clusters,
+                n_iter=embedded.decision.n_refine,
+                diagonal=operator.unweighted().diagonal(),
+                weights=embedded.weights,
+                run=replace(embedded.plan.run, progress=tick),
+            )
+        return refined, embedded.spending(refined.cost + Cost(entries=operator.diagonal_entries))
+
+    def _settle(self, embedded: Embedded, refined: Refined | RefinedByLandmarks | None) -> None:
         """Set the objective and what ``predict`` measures distances by."""
         given = self.embedding_, self.cluster_centers_, self.labels_, embedded.weights
         self._centroids = self._samples = None
         if refined is None:
             self.inertia_ = inertia(*given)
+            self.stats_["objective"] = "of the embedding"
             return
         self.inertia_ = refined.inertia
         move_centers(*given)
         self._centroids = refined.centroids
-        if embedded.operator is not None:
-            # Exact distances need all samples, also where the embedding needs only landmarks.
+        self.stats_["objective"] = "exact"
+        if isinstance(refined, RefinedByLandmarks):
+            self.stats_["objective"] = "an upper bound of the exact one, by landmarks"
+        elif embedded.operator is not None:  # exact distances need all samples
             self._samples = embedded.operator.for_new_points()
 
     def _warn_of_duplicates(self, embedded: Embedded) -> None:
@@ -269,17 +309,19 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         """Return the nearest cluster of each point and, if measured, its squared distance."""
         X = self._check_new(X)
         run = self._run()
-        if self._centroids is not None and self._samples is not None:
-            diagonal = self._samples.diagonal_of(X) if measure else np.zeros(X.shape[0])
-            return self._centroids.assign(self._samples.against(X), diagonal, run)
+        if self._centroids is not None:
+            points = self._samples or self._new_points
+            diagonal = points.diagonal_of(X) if measure else np.zeros(X.shape[0])
+            return self._centroids.assign(points.against(X), diagonal, run)
         Y = self._new_points.against(X).multiply(self._dual, run)
         return nearest_centers(Y, self.cluster_centers_.astype(np.float64))
 
     def predict(self, X: Any) -> IntArray:
         """Return the nearest cluster of each point.
 
-        Kernel entries: n per point, for the n training samples. After refinement the distances are
-        exact ones in feature space, to the centroids from which ``labels_`` were assigned.
+        Kernel entries: m per point for m landmarks, or n for the n training samples. After
+        refinement the distances are those in feature space, to the centroids from which
+        ``labels_`` were assigned.
 
         Parameters
         ----------

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blocks import row_blocks
+from sketchmeans.estimators.deciding import Decision
 from sketchmeans.estimators.memory import Plan
 from sketchmeans.kernels.precision import SAFE_SIZE
 from sketchmeans.lowrank import Cost, LowRank
@@ -30,10 +31,15 @@ class Embedded:
     engine: str
     precision: Any
     cost: Cost
+    decision: Decision
     operator: KernelOperator | None = None
     """None for a stream, whose kernel is gone."""
     gamma: float | None = None
     weights: FloatArray | None = None
+
+    def spending(self, cost: Cost) -> Embedded:
+        """Return the same after something more was spent."""
+        return replace(self, cost=self.cost + cost)
 
 
 def unweighted_rows(

@@ -10,12 +10,13 @@ from sketchmeans.estimators.sketched import SketchedEstimator
 
 
 class KernelEmbedding(SketchedEstimator):
-    """Rows Y with K ≈ YYᵀ, from one pass over a kernel matrix K that is never stored.
+    """Rows Y with K ≈ YYᵀ for a kernel matrix K that is never stored.
 
     Euclidean distances between rows of ``embedding_`` are distances in the kernel's feature
     space, so any clusterer or linear model can work on them.
 
-    Passes over K: ``n_passes``. Memory: n × width numbers and a few tiles.
+    Two passes over K for few samples, columns of m landmarks for many: see ``method``. Memory:
+    n × width numbers and a few tiles, or m × m numbers.
 
     Parameters
     ----------
@@ -35,21 +36,28 @@ class KernelEmbedding(SketchedEstimator):
         Of polynomial and sigmoid.
     kernel_params : dict, optional
         Keyword arguments of a callable kernel.
-    method : {"one-pass", "nystrom", "rpcholesky", "greedy-cholesky", "exact"}
-        How K is approximated: from a random sketch, which meets all of K (the paper's way); from
-        columns of K, drawn by ``sketch``, by random pivots, or by the largest pivots; by its
-        leading eigenvectors.
+    method : {"auto", "one-pass", "nystrom", "rpcholesky", "greedy-cholesky", "exact"}
+        How K is approximated: from a random sketch, which meets all of K in every pass (the
+        paper's way); from columns of K, landmarks that are found by ``sketch``, by random pivots,
+        or by the largest pivots, in time linear in n; by its leading eigenvectors. "auto" is
+        "one-pass" where two passes are cheaper (few samples, kernels with few monomials, given
+        matrices) and "nystrom" elsewhere; ``stats_["why"]`` tells.
     oversampling : int or "auto"
-        Columns of the sketch, or landmarks, beyond ``rank``; "auto" is ``rank``.
+        Columns of the sketch of "one-pass" beyond ``rank``; "auto" is ``rank``.
+    n_landmarks : int or "auto"
+        m, for the methods with landmarks: columns of K that cost time, not memory. "auto" is 40
+        per cluster (8 where there are none), from 200 to 2,000, and at least twice ``rank``.
     sketch : str
         For "one-pass" the distribution of Ω: "hadamard" ("auto"), "gaussian", "rademacher" or
-        "sparse". For "nystrom" how landmarks are found: "uniform" ("auto"), "diagonal",
-        "column-norm", "leverage" or "kmeans".
+        "sparse". For "nystrom" how landmarks are found: "kmeans" ("auto" for points: centers of
+        K-means on a subsample), "uniform" ("auto" for functions, given matrices and wide sparse
+        rows), "diagonal", "column-norm" or "leverage".
     truncation : {"late", "early"}
         When to cut to ``rank``: "late" is more accurate, "early" is the paper's algorithm as
         printed.
-    n_passes : int
-        Passes of "one-pass" over K; a second one is nearly the exact eigendecomposition.
+    n_passes : int or "auto"
+        Passes of "one-pass" over K; a second one is nearly the exact eigendecomposition. "auto" is
+        two where ``method`` is "auto", and one otherwise and for a ``ColumnStream``.
     precision : {"auto", "float32", "float64"}
         Of the tiles; "auto" follows the data, and takes float64 for float32 data where rounding
         would show. Finite feature maps work in float64, unless "float32" asks for tiles.
@@ -70,11 +78,14 @@ class KernelEmbedding(SketchedEstimator):
     eigenvalues_ : array of shape (rank_,)
         Of YYᵀ, falling: approximate leading eigenvalues of K.
     rank_, width_ : int
-        Columns of the embedding and of the sketch.
+        Columns of the embedding, and numbers kept per sample: those of the sketch.
+    n_landmarks_ : int or None
+        Landmarks that were used; None for methods without.
     gamma_ : float or None
         The γ that was used.
     stats_ : dict
-        Passes, kernel entries, seconds by stage, bytes, engine, precision, threads.
+        The method and why it was taken, passes, kernel entries, seconds by stage, bytes, engine,
+        precision, threads.
     n_features_in_ : int
         Features seen in ``fit``.
 
@@ -96,11 +107,12 @@ class KernelEmbedding(SketchedEstimator):
         degree: int = 3,
         coef0: float = 1.0,
         kernel_params: dict[str, Any] | None = None,
-        method: str = "one-pass",
+        method: str = "auto",
         oversampling: Any = "auto",
+        n_landmarks: Any = "auto",
         sketch: str = "auto",
         truncation: str = "late",
-        n_passes: int = 1,
+        n_passes: Any = "auto",
         precision: str = "auto",
         memory_limit: Any = None,
         n_jobs: int | None = None,
@@ -115,6 +127,7 @@ class KernelEmbedding(SketchedEstimator):
         self.kernel_params = kernel_params
         self.method = method
         self.oversampling = oversampling
+        self.n_landmarks = n_landmarks
         self.sketch = sketch
         self.truncation = truncation
         self.n_passes = n_passes

@@ -16,8 +16,9 @@ from sketchmeans.blocks import BLOCK
 from sketchmeans.engine.run import Run
 from sketchmeans.lowrank.methods import Method
 from sketchmeans.lowrank.needs import kmeans_bytes
+from sketchmeans.lowrank.nystrom import holds_columns
 from sketchmeans.lowrank.request import Request
-from sketchmeans.operators.base import KernelOperator
+from sketchmeans.operators.base import THREAD_BYTES, KernelOperator
 from sketchmeans.text import called, human
 
 _UNITS = {"": 1, "B": 1}
@@ -109,18 +110,25 @@ class Budget:
         Without a limit K-means may copy the embedding up to twice the size of the sketch.
         """
         n, width = self.operator.shape[0], ask.width
-        sketch, embedding = n * (width + 1) * 8, n * ask.rank * self.itemsize
+        kept = ask.rank if method.landmarks else width
+        sketch, embedding = n * (kept + 1) * 8, n * ask.rank * self.itemsize
         starts = max(1, min(self.n_threads, self.n_init, 2 * sketch // max(embedding, 1)))
         chosen = choose(partial(self._peak, method, ask), self.n_threads, starts, self.limit)
         if chosen is not None:
             return chosen
         assert self.limit is not None
         least = self._peak(method, ask, Run(pack=False), 1)
+        if method.landmarks:
+            what, less = f"{width} landmarks", called("n_landmarks")
+            parts = f"{width} × {width} matrices of {human(width**2 * 8)}, embedding"
+            parts += f" {human(embedding)}, one block of rows at a time"
+        else:
+            what, less = f"width={width}", "oversampling"
+            parts = f"sketch {human(sketch)}, embedding {human(embedding)}, one tile at a time"
         raise MemoryError(
             f"{called('memory_limit')}={human(self.limit)} cannot be kept: {n:,} samples with "
-            f"width={width} need {human(least)} at the least (sketch {human(sketch)}, embedding "
-            f"{human(embedding)}, one tile at a time). Raise {called('memory_limit')}, or lower "
-            "rank or oversampling."
+            f"{what} need {human(least)} at the least ({parts}). Raise "
+            f"{called('memory_limit')}, or lower rank or {less}."
         )
 
     def _peak(self, method: Method, ask: Request, run: Run, starts: int) -> int:
@@ -136,10 +144,22 @@ class Budget:
             stages.append(kept + starts * kmeans_bytes(n, self.n_clusters, embedding))
             if ask.truncation == "early" and not method.landmarks:
                 width += rank  # the early form is held against the late one
-            stages.append(kept + 4 * min(n, BLOCK) * width * 8 + 6 * width**2 * 8)
-            if self.n_refine:
+            streamed = method.landmarks and not holds_columns(n, width, rank)
+            block = min(n, BLOCK) * (rank if streamed else width)
+            stages.append(kept + 4 * block * 8 + 6 * width**2 * 8)
+            if method.landmarks:
+                stages.append(kept + self._landmark_bytes(width, self.n_clusters, run))
+            elif self.n_refine:
                 stages.append(kept + refining_bytes(self.operator, self.n_clusters, run))
         return max(stages) + self.copied + OVERHEAD
+
+    def _landmark_bytes(self, m: int, n_clusters: int, run: Run) -> int:
+        """Return what sums over clusters and iterations in landmark space take."""
+        operator = self.operator
+        n, rows = operator.shape[0], operator.rows_at_once(m)
+        own = operator.row_bytes(4 * rows) + 3 * rows * m * 8 + rows * n_clusters * 40
+        own += 4 * rows * operator.n_features * 8 + 3 * m * n_clusters * 8 + THREAD_BYTES
+        return run.n_threads * own + n * 48 + 8 * m * n_clusters * 8
 
 
 def choose(

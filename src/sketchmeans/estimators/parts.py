@@ -13,6 +13,7 @@ from sketchmeans.estimators.base import KernelEstimator
 from sketchmeans.estimators.cluster import KernelKMeans
 from sketchmeans.estimators.embedding import KernelEmbedding
 from sketchmeans.estimators.full import FullKernelKMeans
+from sketchmeans.estimators.landmark_lloyd import LandmarkCentroids
 from sketchmeans.estimators.lloyd import FeatureCentroids
 from sketchmeans.operators import NewPoints
 
@@ -27,7 +28,7 @@ class Parts:
     """The kernel of new points with the samples, or with the landmarks."""
     samples: NewPoints | None = None
     """That with all samples, where exact distances are taken in an estimator with an embedding."""
-    centroids: FeatureCentroids | None = None
+    centroids: FeatureCentroids | LandmarkCentroids | None = None
     output: str | None = None
     """What ``set_output`` asked of ``transform``."""
 

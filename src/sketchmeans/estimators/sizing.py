@@ -13,6 +13,8 @@ AUTO_CLUSTERS = 8
 """What rank="auto" takes for the number of clusters where there is none."""
 WIDEST = 2048
 """Columns up to which a rank that is a fraction of the trace may widen the sketch."""
+LANDMARKS_PER_CLUSTER, FEWEST_LANDMARKS, MOST_LANDMARKS = 40, 200, 2000
+"""n_landmarks="auto" is so many per cluster, between these two: see docs/defaults.md."""
 
 
 def auto_rank(n_clusters: int | None, n: int) -> int:
@@ -30,15 +32,28 @@ def widest(n: int) -> int:
     return min(n, WIDEST)
 
 
+def auto_landmarks(n_clusters: int | None, rank: int, n: int) -> int:
+    """Return what n_landmarks="auto" is: it grows with the clusters, and with a rank that is large.
+
+    More than the samples there cannot be.
+    """
+    wanted = LANDMARKS_PER_CLUSTER * (n_clusters or AUTO_CLUSTERS)
+    return min(max(min(max(wanted, FEWEST_LANDMARKS), MOST_LANDMARKS), 2 * rank), n)
+
+
 def rank_and_width(
-    method: str, rank: Any, oversampling: Any, n_clusters: int | None, n: int
+    method: str, rank: Any, oversampling: Any, n_landmarks: Any, n_clusters: int | None, n: int
 ) -> tuple[int, int]:
     """Return the rank to recover and the width of the sketch, or the number of landmarks."""
     columns = int(rank) if isinstance(rank, Integral) else auto_rank(n_clusters, n)
-    extra = columns if oversampling == "auto" else int(oversampling)
-    width = min(columns + (0 if method == "exact" else extra), n)
+    if METHODS[method].landmarks:
+        auto = n_landmarks == "auto"
+        width = auto_landmarks(n_clusters, columns, n) if auto else min(int(n_landmarks), n)
+    else:
+        extra = columns if oversampling == "auto" else int(oversampling)
+        width = min(columns + (0 if method == "exact" else extra), n)
     if not is_fraction(rank):
-        return columns, width
-    if METHODS[method].stops_at_tolerance:
+        return min(columns, width), width
+    if METHODS[method].stops_at_tolerance and n_landmarks == "auto":
         width = widest(n)
     return width, width

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,16 @@ from sklearn.utils import check_random_state
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blas import count_threads
 from sketchmeans.blocks import left_out, row_blocks
-from sketchmeans.checks import check_choice, check_count
+from sketchmeans.checks import check_choice
 from sketchmeans.engine import Run
 from sketchmeans.estimators.base import Checked, KernelEstimator, statistics
-from sketchmeans.estimators.checks import check_rank, refuse_unread
+from sketchmeans.estimators.checks import (
+    check_count_or_auto,
+    check_landmarks,
+    check_rank,
+    refuse_unread,
+)
+from sketchmeans.estimators.deciding import Decision, decide, hinted_method
 from sketchmeans.estimators.embedded import Embedded, unweighted_rows
 from sketchmeans.estimators.memory import Budget, Plan, parse_bytes
 from sketchmeans.estimators.progress import FitProgress, Work
@@ -24,6 +31,7 @@ from sketchmeans.estimators.sizing import auto_rank, is_fraction, rank_and_width
 from sketchmeans.lowrank import METHODS, ColumnStream, Cost, LowRank, Request, approximate, recover
 from sketchmeans.lowrank.cholesky import capacity_for
 from sketchmeans.lowrank.core import noise_level
+from sketchmeans.lowrank.methods import Method
 from sketchmeans.operators import FeatureOperator, GivenRows, KernelOperator
 from sketchmeans.text import called
 
@@ -44,20 +52,25 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
     def _check_options(self) -> None:
         """Refuse bad options before anything is computed."""
         super()._check_options()
-        check_choice("method", self.method, METHODS)
-        method = METHODS[self.method]
-        options = {"oversampling", "sketch", "truncation", "n_passes", "precision"}
-        refuse_unread(self, options - set(method.reads), f"method={self.method!r}")
-        check_choice("sketch", self.sketch, ["auto", *method.sketches])
-        check_choice("truncation", self.truncation, ["late", "early"])
-        check_count("n_passes", self.n_passes)
-        if isinstance(self.oversampling, str):
-            check_choice("oversampling", self.oversampling, ["auto"])
+        check_choice("method", self.method, ["auto", *METHODS])
+        options = {"oversampling", "n_landmarks", "sketch", "truncation", "n_passes", "precision"}
+        if self.method == "auto":
+            sketches = [*METHODS["one-pass"].sketches, *METHODS["nystrom"].sketches]
         else:
-            check_count("oversampling", self.oversampling, 0)
+            method = METHODS[self.method]
+            refuse_unread(self, options - set(method.reads), f"method={self.method!r}")
+            sketches = [*method.sketches]
+        check_choice("sketch", self.sketch, ["auto", *sketches])
+        check_choice("truncation", self.truncation, ["late", "early"])
+        for name, least in (("n_passes", 1), ("oversampling", 0), ("n_landmarks", 1)):
+            check_count_or_auto(name, getattr(self, name), least)
+        if self.method == "auto":
+            hinted_method(self)  # refuses options that contradict each other
 
     def _check_size(self, n: int) -> None:
         check_rank(self.rank, n, truncation=self.truncation)
+        if isinstance(self.rank, Integral) and self.n_landmarks != "auto":
+            check_landmarks(self.n_landmarks, int(self.rank))
 
     def _embed(self, X: Any, sample_weight: Any, progress: FitProgress) -> Embedded:
         """Fit the embedding: everything of a fit but K-means."""
@@ -70,8 +83,11 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             data = self._prepare(X, sample_weight, int(seeds[1]))
             dtype = data.X.dtype.newbyteorder("=")
             dtype = dtype if dtype in (np.float32, np.float64) else np.dtype(np.float64)
-        low_rank, plan, width, cost = self._approximate(data, dtype, int(seeds[0]), progress)
-        operator = data.operator
+            operator = data.operator
+            decision = decide(self, operator)
+        low_rank, plan, width, cost = self._approximate(
+            data, decision, dtype, int(seeds[0]), progress
+        )
         with progress.stage("embed"):
             embedding, dual = unweighted_rows(low_rank, data.weights, dtype)
             apart = left_out(data.weights)
@@ -89,43 +105,48 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             random_state=random_state,
             width=width,
             engine=operator.engine,
-            precision=np.dtype(np.float64) if METHODS[self.method].landmarks else operator.dtype,
+            precision=operator.dtype if low_rank.new_points is None else low_rank.new_points.dtype,
             cost=cost,
+            decision=decision,
             operator=operator,
             gamma=data.gamma,
             weights=data.weights,
         )
 
     def _approximate(
-        self, data: Checked, dtype: Any, seed: int, progress: FitProgress
+        self, data: Checked, decision: Decision, dtype: Any, seed: int, progress: FitProgress
     ) -> tuple[LowRank, Plan, int, Cost]:
         """Approximate K; return also how it was run, the width, and what all attempts cost.
 
         A rank that is a fraction of the trace widens the sketch until it holds so much.
         """
         operator, n = data.operator, data.X.shape[0]
-        method, fraction = METHODS[self.method], is_fraction(self.rank)
-        rank, width = rank_and_width(self.method, self.rank, self.oversampling, self._n_clusters, n)
+        name, fraction = decision.method, is_fraction(self.rank)
+        method = METHODS[name]
+        rank, width = rank_and_width(
+            name, self.rank, self.oversampling, self.n_landmarks, self._n_clusters, n
+        )
         ask = Request(
             rank=rank,
             width=width,
             seed=seed,
-            sketch=self.sketch,
+            sketch=decision.sketch,
             truncation=self.truncation,
-            n_passes=self.n_passes,
+            n_passes=decision.n_passes,
             tolerance=1 - float(self.rank) if fraction else 0.0,
         )
-        budget = self._budget(data, dtype)
+        budget = self._budget(data, decision, dtype)
         cost = Cost()
         while True:
-            ask, plan = self._fitting_plan(ask, budget)
-            with progress.stage("kernel passes", work_of(operator, self.n_passes)) as tick:
+            ask, plan = self._fitting_plan(method, ask, budget)
+            work = None if method.landmarks else work_of(operator, decision.n_passes)
+            with progress.stage("kernel passes", work) as tick:
                 run = replace(plan.run, progress=tick)
-                low_rank = approximate(operator, self.method, replace(ask, run=run))
-            if self.method == "one-pass":
+                low_rank = approximate(operator, name, replace(ask, run=run))
+            if name == "one-pass":
                 progress.split("kernel passes", low_rank.cost.seconds, "recover")
             cost += low_rank.cost
-            found = low_rank.factor.shape[1]
+            found = len(low_rank.eigenvalues)
             if not fraction:
                 break
             if (needed := low_rank.rank_for(float(self.rank))) is not None:
@@ -133,7 +154,7 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
                 break
             if found < ask.width:
                 break  # all of K that is not rounding is here
-            self._refuse_fraction(low_rank, ask.width, widest(n))
+            self._refuse_fraction(method, low_rank, ask.width, widest(n))
             wider = min(2 * ask.width, widest(n))
             ask = replace(ask, rank=wider, width=wider)
             del low_rank
@@ -144,7 +165,8 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             plan = budget.plan(method, replace(ask, rank=max(low_rank.rank, 1), width=room))
         return low_rank, plan, found, cost
 
-    def _budget(self, data: Checked, dtype: Any) -> Budget:
+    def _budget(self, data: Checked, decision: Decision, dtype: Any) -> Budget:
+        del decision
         return Budget(
             data.operator,
             n_threads=self._run().n_threads,
@@ -153,15 +175,20 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             itemsize=dtype.itemsize,
         )
 
-    def _refuse_fraction(self, low_rank: LowRank, width: int, most: int) -> None:
+    def _refuse_fraction(self, method: Method, low_rank: LowRank, width: int, most: int) -> None:
         """Say that a fraction of the trace cannot be held, unless a wider sketch may do it."""
+        if method.landmarks and self.n_landmarks != "auto":
+            raise ValueError(
+                f"rank={self.rank} asks for {self.rank:.1%} of the trace, but {width} landmarks "
+                f"hold {low_rank.share_held:.1%}. Raise {called('n_landmarks')}, or lower rank."
+            )
         if width >= most:
             raise ValueError(
                 f"rank={self.rank} asks for {self.rank:.1%} of the trace, but a sketch of "
                 f"{width} columns holds {low_rank.share_held:.1%}: this kernel's spectrum is "
                 "too flat for that. Lower the fraction, give rank as a number, or lower gamma."
             )
-        if METHODS[self.method].stops_at_tolerance:
+        if method.stops_at_tolerance:
             raise MemoryError(
                 f"{called('memory_limit')}={self.memory_limit!r} cannot be kept: rank={self.rank} "
                 f"needs more than the {width} columns that it leaves room for; they hold "
@@ -169,13 +196,12 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
                 "rank."
             )
 
-    def _fitting_plan(self, ask: Request, budget: Budget) -> tuple[Request, Plan]:
+    def _fitting_plan(self, method: Method, ask: Request, budget: Budget) -> tuple[Request, Plan]:
         """Return what to ask for and its plan.
 
         A method that finds by itself how many columns a share of the trace needs is asked for no
         more than the memory limit has room for: most often it needs far fewer.
         """
-        method = METHODS[self.method]
 
         def is_too_wide(width: int) -> bool:
             try:
@@ -230,14 +256,19 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             engine="stream",
             precision=stream.dtype,
             cost=low_rank.cost,
+            decision=decide(self, None),
         )
 
     def _check_stream(self, stream: ColumnStream, sample_weight: Any) -> int:
         """Refuse what a stream cannot serve; return the rank to recover."""
-        unread = {"gamma", "degree", "coef0", "kernel_params", "sketch", "precision", "n_passes"}
-        unread.add("memory_limit")  # what a stream needs it has allocated
+        unread = {"gamma", "degree", "coef0", "kernel_params", "sketch", "precision"}
+        unread |= {"n_landmarks", "memory_limit"}  # what a stream needs it has allocated
         if self.kernel != "precomputed":
             unread.add("kernel")
+        if self.method != "one-pass":
+            unread.add("method")
+        if self.n_passes != 1:
+            unread.add("n_passes")
         refuse_unread(self, unread, "a ColumnStream, which holds a kernel already sketched")
         if sample_weight is not None:
             raise ValueError(
@@ -269,7 +300,10 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         self.eigenvalues_ = np.zeros(self.rank_)
         self.eigenvalues_[: low_rank.rank] = low_rank.leading
         self._sketch_eigenvalues = low_rank.eigenvalues  # with those beyond the rank, for plots
-        self.width_ = embedded.width
+        decision, whole = embedded.decision, low_rank.whole
+        streamed = whole is not None and whole.gram is not None and whole.operator.held is None
+        self.width_ = low_rank.factor.shape[1] if streamed else embedded.width
+        self.n_landmarks_ = embedded.width if METHODS[decision.method].landmarks else None
         self.gamma_ = embedded.gamma
         self.stats_ = statistics(
             embedded.cost,
@@ -277,9 +311,10 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             embedded.plan,
             embedded.engine,
             embedded.precision,
-            sketch_bytes=len(self.embedding_) * embedded.width * 8,
+            sketch_bytes=len(self.embedding_) * self.width_ * 8,
         )
         self.stats_ |= {"eta": low_rank.eta, "negative_mass": low_rank.negative_mass}
+        self.stats_ |= {"method": decision.method, "why": decision.why}
         self._dual = embedded.dual
         self._new_points = embedded.new_points
         self._n_features_out = self.rank_
@@ -287,7 +322,7 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
     def transform(self, X: Any) -> FloatArray:
         """Embed points by the map of the training data: y(x) = k(x, X) A.
 
-        Kernel entries: n per point, for the n training samples.
+        Kernel entries: m per point for m landmarks, or n for the n training samples.
 
         Parameters
         ----------

@@ -10,8 +10,10 @@ from sketchmeans.blas import OneBlasThread
 from sketchmeans.blocks import orthogonal_columns
 from sketchmeans.engine.run import ALONE, Run
 from sketchmeans.lowrank.core import CUT, judge, noise_level
-from sketchmeans.lowrank.result import Cost, Facts, LowRank, warn_indefinite
-from sketchmeans.operators import KernelOperator
+from sketchmeans.lowrank.landmarks import Landmarks, landmark_rows, subsample
+from sketchmeans.lowrank.nystrom import from_landmarks, holds_columns
+from sketchmeans.lowrank.result import Cost, Facts, LowRank, Whole, warn_indefinite
+from sketchmeans.operators import KernelOperator, LandmarkFeatures, LandmarkOperator
 
 _FIRST = 64
 """Columns that F has room for at first where a tolerance says how many there will be."""
@@ -31,26 +33,69 @@ def capacity_for(count: int, columns: int, tolerance: float) -> int:
     return min(capacity, columns)
 
 
+def streams_columns(n: int, columns: int, rank: int, tolerance: float) -> bool:
+    """Whether pivots come from a subsample, and their columns are streamed.
+
+    Not where F is small or no wider than twice the embedding, nor with a tolerance, which asks all
+    samples when to stop.
+    """
+    return tolerance == 0 and not holds_columns(n, columns, rank)
+
+
 class _Factor:
-    """F as it grows by columns, with the diagonal of what is left, K − FFᵀ."""
+    """F as it grows by columns, with the diagonal of what is left, K − FFᵀ.
+
+    Of all samples, or of those that ``rows`` names; pivots are counted among them.
+    """
 
     def __init__(
-        self, operator: KernelOperator, columns: int, tolerance: float, seed: int, run: Run
+        self,
+        operator: KernelOperator,
+        columns: int,
+        tolerance: float,
+        seed: int,
+        run: Run,
+        rows: IntArray | None = None,
     ) -> None:
         self.operator, self.run = operator, run
         self.columns, self.tolerance = columns, tolerance
-        self.diagonal = operator.diagonal()
+        self.rows = np.arange(operator.shape[0]) if rows is None else rows
+        self._is_of_all = rows is None
+        self.whole_diagonal = operator.diagonal()
+        self.diagonal = self.whole_diagonal[self.rows]
         self.trace = float(self.diagonal.sum())
         self.left = np.maximum(self.diagonal, 0.0)
         self.largest = float(self.left.max(initial=0.0))
         self.rounding, self.checked = operator.rounding(seed, fine=True)
         self.eta = noise_level(np.dtype(np.float64), self.rounding)
-        self.F = np.zeros((operator.shape[0], capacity_for(0, columns, tolerance)))
+        self.F = np.zeros((len(self.rows), capacity_for(0, columns, tolerance)))
         self.pivots: list[int] = []
         self.entries = operator.diagonal_entries
         self.negative = 0.0
         """What of the diagonal was seen below zero: evidence that K is indefinite."""
         self._judge(self.diagonal)
+
+    @classmethod
+    def begun(
+        cls,
+        operator: KernelOperator,
+        columns: int,
+        rank: int,
+        tolerance: float,
+        seed: int,
+        run: Run,
+    ) -> _Factor:
+        """Return a factor without columns, of all samples or of those that pivots come from."""
+        n = operator.shape[0]
+        columns, rows = min(columns, n), None
+        if streams_columns(n, columns, rank, tolerance):
+            rows = subsample(operator, landmark_rows(columns), seed)
+            columns = min(columns, len(rows))
+        return cls(operator, columns, tolerance, seed, run, rows)
+
+    def approximation(self, rank: int, seed: int) -> LowRank:
+        """Return K ≈ FFᵀ; if F was that of a subsample, from the columns of its pivots."""
+        return self._finish(rank) if self._is_of_all else self._stream(rank, seed)
 
     @property
     def count(self) -> int:
@@ -85,7 +130,7 @@ class _Factor:
         self._make_room(self.count + len(pivots))
         with OneBlasThread():
             known = self.F[:, : self.count]
-            C = self.operator.columns(np.array(pivots), self.run)
+            C = self._kernel(np.array(pivots))
             self.entries += C.size
             C -= known @ known[pivots].T
             square = C[pivots]
@@ -98,6 +143,11 @@ class _Factor:
         self._judge(self.left)
         self.left[self.left < self.floor] = 0.0
 
+    def _kernel(self, pivots: IntArray) -> FloatArray:
+        if self._is_of_all:
+            return self.operator.columns(pivots, self.run)
+        return self.operator.rectangle(self.rows, self.rows[pivots], self.run)
+
     def _make_room(self, count: int) -> None:
         """Let F grow until it has room for so many columns."""
         capacity = capacity_for(count, self.columns, self.tolerance)
@@ -106,7 +156,7 @@ class _Factor:
             F[:, : self.count] = self.F[:, : self.count]
             self.F = F
 
-    def finish(self, rank: int) -> LowRank:
+    def _finish(self, rank: int) -> LowRank:
         """Return the approximation, with the map of new points through the pivots."""
         operator, m = self.operator, self.count
         F = self.F[:, :m]
@@ -115,9 +165,11 @@ class _Factor:
             # F = C L⁻ᵀ with C the columns of the pivots and L = F[pivots], lower triangular.
             inverse = linalg.solve_triangular(F[pivots], np.eye(m), lower=True)
             eigenvalues, rotation = orthogonal_columns(F)
-            dual = (inverse.T @ rotation)[:, :rank]
+            dual = inverse.T @ rotation
         if operator.root_weights is not None:
             dual = dual * operator.root_weights[pivots, None]
+        landmarks = operator.landmarks(pivots)
+        features = LandmarkFeatures(landmarks, dual, operator.rows_at_once(m))
         positive = float(np.maximum(self.diagonal, 0.0).sum())
         negative_mass = self.negative / max(self.negative + positive, 1e-300)
         if negative_mass > 0:
@@ -125,13 +177,27 @@ class _Factor:
         return LowRank(
             factor=F,
             eigenvalues=eigenvalues,
-            rank=dual.shape[1],
-            dual=dual,
+            rank=min(rank, m),
+            dual=dual[:, :rank],
             facts=Facts(self.trace, self.rounding),
             eta=self.eta,
             cost=Cost(entries=self.entries, audit_entries=self.checked),
-            new_points=operator.landmarks(pivots),
+            new_points=landmarks,
             negative_mass=negative_mass,
+            whole=Whole(LandmarkOperator(operator, features)),
+        )
+
+    def _stream(self, rank: int, seed: int) -> LowRank:
+        """Return the approximation from the columns of the pivots, streamed over all samples."""
+        pivots = np.sort(self.rows[self.pivots or [0]])  # K = 0 has none
+        return from_landmarks(
+            self.operator,
+            Landmarks(pivots),
+            rank=rank,
+            seed=seed,
+            diagonal=self.whole_diagonal,
+            cost=Cost(entries=self.entries, audit_entries=self.checked),
+            run=self.run,
         )
 
 
@@ -148,11 +214,15 @@ def greedy_cholesky(
     Stops when ``columns`` are found or the remaining trace is at most tolerance · tr K. Nothing is
     random. Kernel entries: n per column and the diagonal. Memory: n × columns numbers; with a
     tolerance three times as many as there are pivots, at most.
+
+    Where ``streams_columns``, pivots come from a fixed subsample of s samples, 20 per column and at
+    least 5,000, and are the landmarks of ``from_landmarks``: s entries per column more, and its
+    memory.
     """
-    factor = _Factor(operator, min(columns, operator.shape[0]), tolerance, 0, run)
+    factor = _Factor.begun(operator, columns, rank, tolerance, 0, run)
     while factor.wants_more():
         factor.add([int(factor.left.argmax())])
-    return factor.finish(rank)
+    return factor.approximation(rank, 0)
 
 
 def rp_cholesky(
@@ -173,17 +243,17 @@ def rp_cholesky(
 
     Stops when ``columns`` are found or the remaining trace is at most tolerance · tr K. Kernel
     entries: n per column and the diagonal, and batch² per round. Memory: as ``greedy_cholesky``,
-    and three times n × batch numbers.
+    and three times n × batch numbers; it streams as that does.
     """
     random = np.random.default_rng(seed)
-    factor = _Factor(operator, min(columns, operator.shape[0]), tolerance, seed, run)
+    factor = _Factor.begun(operator, columns, rank, tolerance, seed, run)
     while factor.wants_more():
         p = factor.left / factor.left.sum()
         proposed = random.choice(len(p), batch, p=p)
         accepted = _accept(factor, proposed, random)[: factor.columns - factor.count]
         if accepted:
             factor.add(accepted)
-    return factor.finish(rank)
+    return factor.approximation(rank, seed)
 
 
 def _accept(factor: _Factor, proposed: IntArray, random: np.random.Generator) -> list[int]:
@@ -194,7 +264,7 @@ def _accept(factor: _Factor, proposed: IntArray, random: np.random.Generator) ->
     counts: then every round takes a pivot, or finds that what is left of one is rounding.
     """
     known = factor.F[proposed, : factor.count]
-    left = factor.operator.square(proposed) - known @ known.T
+    left = factor.operator.square(factor.rows[proposed]) - known @ known.T
     factor.entries += left.size
     before = factor.left[proposed]
     accepted: list[int] = []

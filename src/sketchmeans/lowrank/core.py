@@ -92,8 +92,8 @@ class Core:
 
     Parameters
     ----------
-    squared : array of shape (width, width)
-        ΩᵀΩ.
+    squared : array of shape (width, width) or None
+        ΩᵀΩ; None where Ω is orthonormal.
     sketched : array of shape (width, width)
         ΩᵀW.
     eta : float
@@ -104,18 +104,21 @@ class Core:
 
     def __init__(
         self,
-        squared: FloatArray,
+        squared: FloatArray | None,
         sketched: FloatArray,
         eta: float,
         is_psd: bool | None = None,
     ) -> None:
         self.is_psd = is_psd
-        # NOTE: the paper takes Ω as it comes; dividing out its Gram matrix makes the cut-off
-        # below independent of Ω's scale, and a rank-deficient Ω harmless.
-        values, vectors = np.linalg.eigh(squared)
-        keep = values > len(values) * EPS * values[-1]
-        self.whiten = vectors[:, keep] / np.sqrt(values[keep])
-        core = self.whiten.T @ sketched @ self.whiten
+        if squared is None:
+            core = sketched
+        else:
+            # NOTE: the paper takes Ω as it comes; dividing out its Gram matrix makes the cut-off
+            # below independent of Ω's scale, and a rank-deficient Ω harmless.
+            values, vectors = np.linalg.eigh(squared)
+            keep = values > len(values) * EPS * values[-1]
+            self.whiten = vectors[:, keep] / np.sqrt(values[keep])
+            core = self.whiten.T @ sketched @ self.whiten
         self.values, self.vectors = np.linalg.eigh((core + core.T) / 2)
         self.size = float(np.abs(self.values).max(initial=0.0))
         worst = float(-self.values.min(initial=0.0))

@@ -12,13 +12,45 @@ from sklearn.cluster import KMeans
 
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blas import OneBlasThread
-from sketchmeans.blocks import relative_weights, row_blocks
+from sketchmeans.blocks import distinct_rows, relative_weights, row_blocks
 from sketchmeans.engine import Crew, NumpyTiles, RightHandSide, Run, tournament_pass
 from sketchmeans.lowrank.core import EPS
 from sketchmeans.lowrank.result import Cost
 from sketchmeans.operators import KernelOperator, NewPoints
 
 _KMEANS_ITERATIONS = 20
+_FEW = 128
+"""Landmarks up to which K-means starts from k-means++: beyond, that takes ten times as long as the
+rest, and the centers of random starts serve as well (``python -m benchmarks.landmarks``)."""
+_ROWS_PER_LANDMARK, _LEAST_ROWS = 20, 5000
+
+
+def landmark_rows(count: int) -> int:
+    """Return the rows of the subsample among which landmarks are put: as good as all of them."""
+    return max(_ROWS_PER_LANDMARK * count, _LEAST_ROWS)
+
+
+@dataclass(frozen=True)
+class Landmarks:
+    """Where landmarks are: at these samples, or at these points."""
+
+    indices: IntArray | None = None
+    points: Any = None
+
+    def __len__(self) -> int:
+        return len(self.points if self.indices is None else self.indices)
+
+    def kernel(self, operator: KernelOperator, *, fine: bool) -> NewPoints:
+        """Return the kernel of any points with the landmarks; see ``landmarks_at``."""
+        if self.indices is not None:
+            return operator.landmarks(self.indices, fine=fine)
+        return operator.landmarks_at(self.points, fine=fine)
+
+    def square(self, operator: KernelOperator) -> FloatArray:
+        """Return A, the landmarks' own kernel without weights, in float64: m² entries."""
+        if self.indices is not None:
+            return operator.unweighted().square(self.indices)
+        return operator.landmarks_at(self.points).against(self.points).dense()
 
 
 @dataclass(frozen=True)
@@ -120,26 +152,45 @@ def _ridge_scores(C: FloatArray, A: FloatArray, diagonal: FloatArray, count: int
     return np.maximum(diagonal - held, 0.0) / ridge
 
 
-def kmeans_landmarks(
-    operator: KernelOperator, count: int, seed: int, run: Run
-) -> tuple[NewPoints, FloatArray, FloatArray]:
-    """Return centers of K-means on the data, with their kernel (Zhang–Kwok 2010)."""
+def kmeans_landmarks(operator: KernelOperator, count: int, seed: int) -> Landmarks:
+    """Put landmarks at centers of K-means on a seeded subsample of the data (Zhang–Kwok 2010).
+
+    Where it has no more distinct rows than there are to be landmarks, those rows are.
+    """
     if operator.data is None:
         raise ValueError(
             'sketch="kmeans" needs data to put landmarks among, and a precomputed kernel has '
             'none. Choose sketch="uniform", "diagonal", "column-norm" or "leverage".'
         )
-    near_one, exponent = _near_one(operator.data)
+    chosen = subsample(operator, landmark_rows(count), seed)
+    X = operator.data if len(chosen) == operator.shape[0] else operator.data[chosen]
+    if len(chosen) <= count or distinct_rows(X, count + 1) <= count:
+        if sparse.issparse(X):
+            return Landmarks(indices=chosen[:count])
+        return Landmarks(indices=np.sort(chosen[np.unique(X, axis=0, return_index=True)[1]]))
+    near_one, exponent = _near_one(X)
+    weights = None if operator.weights is None else operator.weights[chosen]
+    model = KMeans(
+        count,
+        init="k-means++" if count <= _FEW else "random",
+        n_init=1,
+        max_iter=_KMEANS_ITERATIONS,
+        random_state=seed,
+    )
     with OneBlasThread():
-        centers = KMeans(count, n_init=1, max_iter=_KMEANS_ITERATIONS, random_state=seed).fit(
-            near_one, sample_weight=relative_weights(operator.weights)
-        )
-    points = np.ldexp(centers.cluster_centers_.astype(np.float64), exponent)
-    landmarks = operator.landmarks_at(points)
-    C = operator.with_landmarks(landmarks, count, run)
-    if operator.root_weights is not None:
-        C *= operator.root_weights[:, None]
-    return landmarks, C, landmarks.against(points).dense()
+        model.fit(near_one, sample_weight=relative_weights(weights))
+    points = np.ldexp(model.cluster_centers_.astype(np.float64), exponent)
+    return Landmarks(points=points)
+
+
+def subsample(operator: KernelOperator, count: int, seed: int) -> IntArray:
+    """Return so many samples of positive weight, in order; all of them if there are no more."""
+    root = operator.root_weights
+    possible = np.arange(operator.shape[0]) if root is None else np.flatnonzero(root > 0)
+    if len(possible) <= count:
+        return possible
+    random = np.random.default_rng([seed, len(possible)])
+    return np.sort(random.choice(possible, count, replace=False))
 
 
 def _near_one(X: Any) -> tuple[Any, int]:

@@ -34,7 +34,7 @@ class Method:
     needs : callable
         Reckons the bytes that that would allocate.
     sketches : tuple of str
-        What ``sketch`` may be; the first is "auto".
+        What ``sketch`` may be beside "auto".
     reads : tuple of str
         The options of the estimators that the method reads.
     landmarks : bool
@@ -69,8 +69,9 @@ def _nystrom(operator: KernelOperator, ask: Request) -> LowRank:
         columns=ask.width,
         rank=ask.rank,
         seed=ask.seed,
-        sampling="uniform" if ask.sketch == "auto" else ask.sketch,
+        sampling=ask.sketch,
         truncation=ask.truncation,
+        tolerance=ask.tolerance,
         run=ask.run,
     )
 
@@ -113,18 +114,18 @@ METHODS: dict[str, Method] = {
         _nystrom,
         nystrom_needs,
         sketches=SAMPLINGS,
-        reads=("oversampling", "sketch", "truncation"),
+        reads=("n_landmarks", "sketch", "truncation", "precision"),
     ),
     "rpcholesky": Method(
         _rp,
         partial(cholesky_needs, batch=BATCH),
-        reads=("oversampling",),
+        reads=("n_landmarks", "precision"),
         stops_at_tolerance=True,
     ),
     "greedy-cholesky": Method(
         _greedy,
         partial(cholesky_needs, batch=1),
-        reads=("oversampling",),
+        reads=("n_landmarks", "precision"),
         stops_at_tolerance=True,
     ),
     "exact": Method(_exact, exact_needs, reads=("precision",), landmarks=False),

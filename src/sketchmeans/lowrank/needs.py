@@ -8,8 +8,10 @@ import numpy as np
 
 from sketchmeans.blocks import BLOCK
 from sketchmeans.engine import tile_rows
-from sketchmeans.lowrank.cholesky import capacity_for
+from sketchmeans.lowrank.cholesky import capacity_for, streams_columns
 from sketchmeans.lowrank.exact import forms_matrix, useful_features
+from sketchmeans.lowrank.landmarks import landmark_rows
+from sketchmeans.lowrank.nystrom import auto_sampling, holds_columns
 from sketchmeans.lowrank.request import Needs, Request
 from sketchmeans.operators import KernelOperator
 from sketchmeans.operators.base import THREAD_BYTES
@@ -46,29 +48,56 @@ def one_pass_needs(operator: KernelOperator, ask: Request) -> Needs:
 
 
 def nystrom_needs(operator: KernelOperator, ask: Request) -> Needs:
-    """C and what its columns and their sampling take."""
+    """The embedding and m × m matrices, what sampling takes, and C where it is held."""
     n, m = operator.shape[0], ask.width
+    sampling = auto_sampling(operator, m) if ask.sketch == "auto" else ask.sketch
     C = n * m * 8
-    stages = [operator.columns_bytes(m, ask.run), _recovering(n, m)]
-    centers = 0
-    if ask.sketch == "kmeans":
+    stages, centers = [], 0
+    if sampling == "kmeans":
         # Centers are dense, also of sparse data: some for K-means, some as landmarks.
         centers = 8 * m * operator.n_features
-        dense = ask.run.n_threads * 4 * operator.rows_at_once(m) * 8 * operator.n_features
-        stages[0] += (4 + 2 * ask.run.n_threads) * centers + dense
-        stages.append(kmeans_bytes(n, m, operator.row_bytes(n)) + 4 * centers - C)
-    elif ask.sketch == "column-norm":
+        rows = min(n, landmark_rows(m))
+        stages.append(kmeans_bytes(rows, m, operator.row_bytes(rows)) + 4 * centers)
+    elif sampling == "column-norm":
         # A tile, its squares, and what makes it.
         rows = tile_rows(n)
         tiles = 4 * rows * rows * 8 + operator.row_bytes(4 * rows)
-        stages.append(ask.run.n_threads * (tiles + THREAD_BYTES) - C)
-    kept = C + m * ask.rank * 8 + 2 * centers + _recovering(n, m)
-    return Needs(C + max(stages) + _VECTORS * n * 8, kept)
+        stages.append(ask.run.n_threads * (tiles + THREAD_BYTES))
+    elif sampling == "leverage":
+        stages.append(C + operator.columns_bytes(m, ask.run) + _recovering(n, m))
+    recovering, kept = streaming_bytes(operator, m, ask, centers)
+    return Needs(max([*stages, recovering]) + _VECTORS * n * 8, kept)
+
+
+def streaming_bytes(
+    operator: KernelOperator, m: int, ask: Request, centers: int = 0
+) -> tuple[int, int]:
+    """Return what ``from_landmarks`` allocates at the highest point, and what it leaves."""
+    n, threads = operator.shape[0], ask.run.n_threads
+    held = n * m * 8 if holds_columns(n, m, ask.rank) else 0
+    rows = min(n, operator.rows_at_once(m))
+    # Of a block: the rows as they are, prepared and packed; C; F in two precisions; a Gram matrix.
+    own = operator.row_bytes(4 * rows) + 4 * rows * m * 8 + 2 * m * m * 8 + THREAD_BYTES
+    if centers:
+        own += 4 * rows * operator.n_features * 8 + 2 * centers
+    small = _SMALL * m * m * 8 + 4 * centers + operator.row_bytes(2 * m)
+    factor = n * ask.rank * 8
+    kept = held + factor + 5 * m * m * 8 + 2 * centers
+    return held + factor + threads * own + small, kept
 
 
 def cholesky_needs(operator: KernelOperator, ask: Request, batch: int) -> Needs:
-    """F, what a round of ``batch`` pivots takes, and where F grows what it has outgrown."""
+    """F, what a round of ``batch`` pivots takes, and where F grows what it has outgrown.
+
+    Where columns are streamed, F is that of a subsample, and its pivots are landmarks.
+    """
     n, m = operator.shape[0], ask.width
+    if streams_columns(n, m, ask.rank, ask.tolerance):
+        few = min(n, landmark_rows(m))
+        pivoting = few * (m + 25 * batch) * 8 + operator.columns_bytes(batch, ask.run)
+        pivoting += operator.row_bytes(few) + _recovering(few, m)
+        recovering, kept = streaming_bytes(operator, m, ask)
+        return Needs(max(pivoting, recovering) + _VECTORS * n * 8, kept)
     first = capacity_for(0, m, ask.tolerance)
     capacity = capacity_for(m, m, ask.tolerance)
     F = n * capacity * 8

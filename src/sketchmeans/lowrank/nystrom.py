@@ -6,15 +6,36 @@ import numpy as np
 
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blas import OneBlasThread
-from sketchmeans.blocks import apply_in_place, orthogonal_columns
 from sketchmeans.engine import ALONE, Run
 from sketchmeans.lowrank.core import CUT, EPS, Core, noise_level
-from sketchmeans.lowrank.landmarks import SAMPLERS, Draw, kmeans_landmarks
+from sketchmeans.lowrank.landmarks import SAMPLERS, Draw, Landmarks, kmeans_landmarks
 from sketchmeans.lowrank.request import Truncation
-from sketchmeans.lowrank.result import Cost, Facts, LowRank, warn_indefinite
-from sketchmeans.operators import KernelOperator, NewPoints
+from sketchmeans.lowrank.result import Cost, Facts, LowRank, Whole, warn_indefinite
+from sketchmeans.operators import KernelOperator, LandmarkFeatures, LandmarkOperator
+from sketchmeans.operators.base import audited_rows
 
 SAMPLINGS = (*SAMPLERS, "kmeans")
+
+HELD = 1 << 22
+"""Numbers of C up to which it is held in memory whatever the rank: 32 MB in float64."""
+
+
+def holds_columns(n: int, columns: int, rank: int) -> bool:
+    """Whether C is made once and held: where it is small, or no wider than twice the embedding."""
+    return columns <= 2 * rank or n * columns <= HELD
+
+
+def auto_sampling(operator: KernelOperator, columns: int) -> str:
+    """Return what sketch="auto" is: "kmeans" for points, "uniform" where there are none.
+
+    Centers are dense. Of wide sparse rows they would take more than the data themselves.
+    """
+    if operator.data is None or not hasattr(operator, "points"):
+        return "uniform"
+    stored = getattr(operator.data, "nnz", None)
+    if stored is not None and columns * operator.n_features > max(stored, HELD):
+        return "uniform"
+    return "kmeans"
 
 
 def nystrom(
@@ -23,120 +44,168 @@ def nystrom(
     columns: int,
     rank: int,
     seed: int,
-    sampling: str = "uniform",
+    sampling: str = "auto",
     truncation: Truncation = "late",
+    tolerance: float = 0.0,
     run: Run = ALONE,
 ) -> LowRank:
-    """Approximate K from ``columns`` landmarks.
+    """Approximate K from ``columns`` landmarks, the paper's m; C = κ(samples, landmarks).
 
-    Kernel entries: n · columns and the diagonal. Sampling by column norm makes one pass over K
-    more, n(n + 1)/2 and half a tile per row; ridge leverage scores take n · columns for all
-    samples, half of that for half of them, and so on, 2n · columns at the most; K-means landmarks
-    need columns² for their own kernel. Memory: n × columns numbers in float64.
+    Kernel entries: 2nm for two streams over C, m² for the landmarks' own kernel A, and the
+    diagonal; nm where C is held in memory (``holds_columns``), and without A where the landmarks
+    are samples. Sampling by column norm makes one pass over K more, n(n + 1)/2 and half a tile
+    per row; ridge leverage scores take nm for all samples, half of that for half of them, and so
+    on, 2nm at the most. Memory: n × rank numbers in float64, a few of m × m, and a block of C per
+    thread; n × m where C is held, and for leverage scores.
 
     Parameters
     ----------
     operator : KernelOperator
     columns : int
-        Landmarks, the paper's m.
+        Landmarks.
     rank : int
         Columns of the embedding.
     seed : int
         Fixes the landmarks.
-    sampling : {"uniform", "diagonal", "column-norm", "leverage", "kmeans"}
+    sampling : {"auto", "uniform", "diagonal", "column-norm", "leverage", "kmeans"}
         How the landmarks are found; see ``lowrank.landmarks``.
     truncation : {"late", "early"}
         "late" cuts K̂ to ``rank`` after it is formed. "early" takes the pseudo-inverse of rank
         ``rank`` of the small matrix, as the paper's baseline does, and is less accurate.
+    tolerance : float
+        With more than 0, the embedding has the least rank that leaves at most this share of the
+        trace, or ``rank`` if K̂ leaves more.
     run : Run
         Does not change the result.
     """
-    n = operator.shape[0]
-    columns = min(columns, n)
+    columns = min(columns, operator.shape[0])
     diagonal = operator.diagonal()
-    cost, scale = Cost(entries=operator.diagonal_entries), None
+    cost = Cost(entries=operator.diagonal_entries)
+    sampling = auto_sampling(operator, columns) if sampling == "auto" else sampling
     if sampling == "kmeans":
-        landmarks, C, A = kmeans_landmarks(operator, columns, seed, run)
-        cost += Cost(entries=A.size)
+        landmarks = kmeans_landmarks(operator, columns, seed)
     else:
         draw = Draw(operator, diagonal, columns, np.random.default_rng(seed), run)
         indices, spent = SAMPLERS[sampling](draw)
+        landmarks = Landmarks(indices)
         cost += spent
-        C = operator.columns(indices, run)
-        A = C[indices]
-        landmarks = operator.landmarks(indices)
-        scale = None if operator.root_weights is None else operator.root_weights[indices]
-    rounding, checked = operator.rounding(seed, fine=True)
     return from_landmarks(
-        C,
-        A,
+        operator,
         landmarks,
         rank=rank,
+        seed=seed,
         truncation=truncation,
+        tolerance=tolerance,
         diagonal=diagonal,
-        rounding=rounding,
-        scale=scale,
-        cost=cost + Cost(entries=C.size, audit_entries=checked),
-        is_psd=operator.is_psd,
+        cost=cost,
+        run=run,
     )
 
 
 def from_landmarks(
-    C: FloatArray,
-    A: FloatArray,
-    landmarks: NewPoints,
+    operator: KernelOperator,
+    landmarks: Landmarks,
     *,
     rank: int,
-    truncation: Truncation,
+    seed: int,
+    truncation: Truncation = "late",
+    tolerance: float = 0.0,
     diagonal: FloatArray,
-    rounding: float,
     cost: Cost,
-    scale: FloatArray | None = None,
-    is_psd: bool | None = None,
+    run: Run = ALONE,
 ) -> LowRank:
-    """Recover K ≈ C A⁺ Cᵀ; C is overwritten.
+    """Recover K ≈ C A⁺ Cᵀ from the Gram matrix of its features F = CT, TTᵀ = A⁺.
 
-    Parameters
-    ----------
-    C : array of shape (n, m)
-        Kernel of the samples with the landmarks.
-    A : array of shape (m, m)
-        Kernel of the landmarks.
-    landmarks : NewPoints
-        The kernel of any points with the landmarks.
-    diagonal : array of shape (n,)
-        K_ii.
-    rounding : float
-        ε of the entries of C and A.
-    scale : array of shape (m,), optional
-        Roots of the landmarks' weights.
+    FᵀF gives the eigenvectors V, a second stream over C the embedding C·(TV). The parameters are
+    those of ``nystrom``; ``cost`` is what was spent before.
     """
     with OneBlasThread():
-        core = Core(np.eye(len(A)), A, noise_level(np.dtype(np.float64), rounding), is_psd)
-        by_rank = truncation == "early"
-        if not by_rank and core.negative_mass == 0:
-            T = core.late_map(C, diagonal)
-        if by_rank or core.negative_mass > 0:
-            keep = core.values > max(CUT * core.eta, len(A) * EPS) * core.size
-            leading = np.flatnonzero(keep)[::-1][:rank]
-            T = core.vectors[:, leading] / np.sqrt(core.values[leading])
-        apply_in_place(C, T)
-        factor = C[:, : T.shape[1]]
-        if core.negative_mass == 0 and by_rank:
-            squares = np.vecdot(factor, factor)
-            core.judge_excess(squares - diagonal, diagonal, float(squares.sum()))
+        features, A, spent = _columns(operator, landmarks, rank, run)
+        is_fine = features.map.landmarks.dtype == np.float64
+        rounding, checked = operator.rounding(seed, fine=is_fine)
+        core = Core(None, A, noise_level(features.map.landmarks.dtype, rounding), operator.is_psd)
+        by_rank = truncation == "early" or core.negative_mass > 0
+        T = _pseudo_root(core, rank if by_rank else None)
+        features = features.with_root(T)
+        near = (A @ T).mean(axis=0) * float(np.linalg.norm(operator.carried))
+        gram = features.gram(near, run.part(0, 2))
+        spent += Cost(entries=features.stream_entries)
+        values, V = np.linalg.eigh(gram.squared)
+        if core.negative_mass == 0 and len(values):
+            error, more = _measured_error(features, landmarks, seed)
+            checked += more
+            share = float(np.trace(gram.squared)) / float(values[-1])
+            # What F is off by is spread over its columns: sums and single values of K̂ follow.
+            core.eta = max(core.eta, error * max(share / len(values), np.sqrt(share) / 8))
+            core.judge_excess(gram.lengths - diagonal, diagonal, float(values[-1]))
+            if core.negative_mass > 0:  # seen only now: K is not positive semidefinite
+                gram, T = gram.leading(rank), T[:, :rank]
+                values, V = np.linalg.eigh(gram.squared)
         if core.negative_mass > 0:
             warn_indefinite(core.negative_mass, "from the positive part of the landmarks' kernel")
-        eigenvalues, rotation = orthogonal_columns(factor)
-        T = (T @ rotation)[:, :rank]
+        if tolerance > 0:
+            held = np.cumsum(values[::-1])
+            short = held < (1 - tolerance - 10 * core.eta) * float(diagonal.sum())
+            rank = min(rank, int(short.sum()) + 1)
+        features = features.with_root(T @ V[:, ::-1])
+        dual = features.map.T[:, :rank]
+        factor = features.product(np.eye(T.shape[1], dual.shape[1]), run.part(1, 2))
+        spent += Cost(entries=features.stream_entries, audit_entries=checked)
     return LowRank(
         factor=factor,
-        eigenvalues=eigenvalues,
-        rank=T.shape[1],
-        dual=T if scale is None else T * scale[:, None],
+        eigenvalues=np.maximum(values[::-1], 0.0),
+        rank=dual.shape[1],
+        dual=dual,
         facts=Facts(float(diagonal.sum()), core.rounding(rounding, diagonal)),
         eta=core.eta,
-        cost=cost,
-        new_points=landmarks,
+        cost=cost + spent,
+        new_points=features.map.landmarks,
         negative_mass=core.negative_mass,
+        whole=Whole(features, gram.rotated(V[:, ::-1])),
     )
+
+
+def _columns(
+    operator: KernelOperator, landmarks: Landmarks, rank: int, run: Run
+) -> tuple[LandmarkOperator, FloatArray, Cost]:
+    """Return the operator of C, held or not and without a T, with A and what both cost so far."""
+    n, m = operator.shape[0], len(landmarks)
+    kernel = landmarks.kernel(operator, fine=False)
+    rows = operator.rows_at_once(m)
+    features = LandmarkOperator(operator, LandmarkFeatures(kernel, np.empty((m, 0)), rows))
+    entries = 0
+    if holds_columns(n, m, rank):
+        entries += features.stream_entries
+        features.hold(run)
+    if features.held is not None and landmarks.indices is not None and kernel.dtype == np.float64:
+        return features, features.held[landmarks.indices], Cost(entries=entries)
+    A = landmarks.square(operator)
+    return features, A, Cost(entries=entries + A.size)
+
+
+def _pseudo_root(core: Core, rank: int | None) -> FloatArray:
+    """Return T with TTᵀ = A⁺, its columns in falling order of A's eigenvalues.
+
+    Values below the noise are cut; with a rank, so are all but the leading ones.
+    """
+    least = CUT * core.eta if rank is None else max(CUT * core.eta, len(core.values) * EPS)
+    kept = np.flatnonzero(core.values > least * core.size)[::-1][:rank]
+    return core.vectors[:, kept] / np.sqrt(core.values[kept])
+
+
+def _measured_error(
+    features: LandmarkOperator, landmarks: Landmarks, seed: int
+) -> tuple[float, int]:
+    """Return the relative error of F on a few rows against float64, and the entries it took.
+
+    Float64 itself is the finest there is: what its entries are known to is in their rounding.
+    """
+    kernel, T = features.map.landmarks, features.map.T
+    if kernel.dtype == np.float64:
+        return 0.0, 0
+    X = features.data[audited_rows(features.shape[0], seed)]
+    truth = landmarks.kernel(features.operator, fine=True).against(X).dense() @ T
+    found = kernel.against(X).values() @ T.astype(kernel.dtype)
+    size = float(np.linalg.norm(truth))
+    error = float(np.linalg.norm(found - truth)) / size if size > 0 else 0.0
+    return error, 2 * len(truth) * len(T)

@@ -16,13 +16,14 @@ class Request:
 
     rank: int
     width: int
-    """Numbers kept per sample: columns of the sketch, or landmarks."""
+    """Columns of the sketch, or landmarks."""
     seed: int
     sketch: str = "auto"
     truncation: Truncation = "late"
     n_passes: int = 1
     tolerance: float = 0.0
-    """Share of the trace that may be left; Cholesky methods stop there."""
+    """Share of the trace that may be left: Cholesky methods stop there, landmark methods cut the
+    embedding there."""
     run: Run = ALONE
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sketchmeans._arrays import FloatArray
-from sketchmeans.operators import NewPoints
+from sketchmeans.operators import FeatureOperator, NewPoints
+from sketchmeans.operators.features import Gram
 
 
 class IndefiniteKernelWarning(UserWarning):
@@ -63,15 +64,26 @@ class Facts:
 
 
 @dataclass(frozen=True)
+class Whole:
+    """K̂ = FFᵀ with all columns of F, where ``LowRank`` stores the leading ones or none."""
+
+    operator: FeatureOperator
+    """K̂, streamed: F's columns are those of the factor, in the same order, and more."""
+    gram: Gram | None = None
+    """FᵀF and FᵀJF; None where the factor holds all columns."""
+
+
+@dataclass(frozen=True)
 class LowRank:
     """K ≈ FFᵀ, with the columns of F in falling order of their squared norms.
 
-    Of the columns all are kept (K̂_s, the sharper approximation, which bounds need); the first
-    ``rank`` of them are the embedding.
+    Of the columns all are kept (K̂_s, the sharper approximation, which bounds need), or can be
+    streamed again; the first ``rank`` of them are the embedding.
     """
 
     factor: FloatArray
-    """F, n × (numerical rank of the sketch), float64; orthogonal columns."""
+    """F, n × (numerical rank of the sketch), float64; orthogonal columns. The leading ``rank``
+    columns alone where ``whole`` has the Gram matrix of all."""
     eigenvalues: FloatArray
     """Of FFᵀ, falling."""
     rank: int
@@ -88,6 +100,8 @@ class LowRank:
     """The embedding of the early form, which is not made of columns of ``factor``."""
     negative_mass: float = 0.0
     """Share of the sketched core that is negative; above 0, K is not positive semidefinite."""
+    whole: Whole | None = None
+    """K̂ by its landmarks; None for methods without."""
 
     @property
     def embedding(self) -> FloatArray:

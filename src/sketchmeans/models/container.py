@@ -33,7 +33,7 @@ from sketchmeans._arrays import Array
 
 MAGIC = b"\x89SKM\r\n\x1a\n"
 """As PNG's: bytes that a transfer as text would change."""
-VERSION = 2
+VERSION = 3
 """The newest format that is read. What a file holds says which one it has: see ``save``."""
 DTYPES = ("<f4", "<f8", "<i4", "<i8", "|u1")
 MOST_HEADER = 1 << 20

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from sketchmeans._arrays import Array
+from sketchmeans.estimators.landmark_lloyd import LandmarkCentroids
 from sketchmeans.estimators.lloyd import FeatureCentroids
 from sketchmeans.estimators.parts import Parts, put_together
 from sketchmeans.models.container import (
@@ -27,6 +28,7 @@ from sketchmeans.models.schema import (
     certificate_of,
     check,
     extras_of,
+    upgraded,
 )
 from sketchmeans.text import printable
 
@@ -83,6 +85,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[BinaryIO, dict[str, 
         check_regular(path)
         with open(path, "rb", buffering=0) as file:
             header, entries = read_header(file)
+            header = upgraded(header)
             check(header, entries)
             yield file, header, entries
     except FileNotFoundError:
@@ -118,19 +121,23 @@ def _model_of(header: dict[str, Any], arrays: dict[str, Array]) -> Model:
     return put_together(kept.cls, header["parameters"], parts)
 
 
-def _centroids(arrays: dict[str, Array]) -> FeatureCentroids | None:
-    """Build the exact centroids, where the file has them."""
-    if "centroids_labels" not in arrays:
+def _centroids(arrays: dict[str, Array]) -> FeatureCentroids | LandmarkCentroids | None:
+    """Build the centroids in feature space, where the file has them."""
+    if "centroids_sizes" not in arrays:
         return None
-    labels, sizes = arrays["centroids_labels"], arrays["centroids_sizes"]
-    norms, weights = arrays["centroids_squared_norms"], arrays.get("centroids_weights")
-    check_range("centroids_labels", labels, 0, len(sizes))
+    sizes, norms = arrays["centroids_sizes"], arrays["centroids_squared_norms"]
     check_range("centroids_sizes", sizes, 0)
     check_range("centroids_squared_norms", norms)
-    if weights is not None:
-        check_range("centroids_weights", weights, 0)
     if not sizes.any():
         raise ModelFileError("its centroids have no members.")
+    if "centroids_coefficients" in arrays:
+        coefficients = arrays["centroids_coefficients"]
+        check_range("centroids_coefficients", coefficients)
+        return LandmarkCentroids(coefficients, sizes, norms)
+    labels, weights = arrays["centroids_labels"], arrays.get("centroids_weights")
+    check_range("centroids_labels", labels, 0, len(sizes))
+    if weights is not None:
+        check_range("centroids_weights", weights, 0)
     return FeatureCentroids(labels, weights, sizes, norms)
 
 

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from sketchmeans._arrays import Array
 from sketchmeans._package import __version__
 from sketchmeans.atomic import refuse_existing, whole_file
+from sketchmeans.estimators.landmark_lloyd import LandmarkCentroids
 from sketchmeans.estimators.parts import check_options, parts_of
 from sketchmeans.models.container import ModelFileError, parse, place, write
 from sketchmeans.models.points import arrays_of, describe, prefixed
@@ -76,8 +77,7 @@ def save(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False)
     except ModelFileError as error:
         raise ValueError(f"this model is not as fit left it: {error} Fit it again.") from error
     with whole_file(path, way_out=way_out) as temporary, temporary.open("wb") as file:
-        # Files without fill values are of format 1, which the first sketchmeans reads.
-        write(file, header, arrays, version=2 if header.get("imputed") else 1)
+        write(file, header, arrays)
 
 
 def _take_apart(model: Any, name: str) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -95,7 +95,7 @@ def _take_apart(model: Any, name: str) -> tuple[dict[str, Any], dict[str, Array]
         "output": parts.output,
         "new_points": describe(parts.new_points),
         "samples": None,
-        "weighted": centroids is not None and centroids.weights is not None,
+        "weighted": getattr(centroids, "weights", None) is not None,
         "named": hasattr(model, "feature_names_in_"),
         "standardized": hasattr(model, "standard_scale_"),
     }
@@ -107,8 +107,8 @@ def _take_apart(model: Any, name: str) -> tuple[dict[str, Any], dict[str, Array]
         header["samples"] = describe(samples)
         arrays |= arrays_of(samples, "samples")
     if centroids is not None:
-        members = ("labels", "sizes", "squared_norms", "weights")
-        arrays |= prefixed("centroids", {part: getattr(centroids, part) for part in members})
+        arrays |= prefixed("centroids", vars(centroids))
+        header["by_landmarks"] = isinstance(centroids, LandmarkCentroids)
     if hasattr(model, "fill_values_"):
         header["imputed"] = True
     for attribute in extras_of(header):

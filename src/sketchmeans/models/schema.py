@@ -13,6 +13,7 @@ from sketchmeans.certificate import Certificate
 from sketchmeans.checks import check_count, check_number
 from sketchmeans.estimators import FullKernelKMeans, KernelEmbedding, KernelKMeans
 from sketchmeans.estimators.parts import check_options
+from sketchmeans.lowrank import METHODS
 from sketchmeans.models.container import Entry, ModelFileError
 from sketchmeans.models.points import FLOATS, Check, Spec, check_flag, check_non_negative, specs_of
 from sketchmeans.text import called
@@ -32,6 +33,11 @@ def _check_gamma(name: str, value: Any) -> None:
         check_non_negative(name, value)
 
 
+def _check_landmarks(name: str, value: Any) -> None:
+    if value is not None:
+        check_count(name, value)
+
+
 @dataclass(frozen=True)
 class Kept:
     """What a fitted estimator of a class keeps in a file, under the names of its attributes."""
@@ -45,6 +51,7 @@ class Kept:
 _EMBEDDING_NUMBERS: dict[str, Check] = {
     "rank_": check_count,
     "width_": check_count,
+    "n_landmarks_": _check_landmarks,
     "gamma_": _check_gamma,
 }
 _EMBEDDING_ARRAYS: dict[str, Spec] = {
@@ -56,11 +63,12 @@ _EMBEDDING_ARRAYS: dict[str, Spec] = {
 _CLUSTER_NUMBERS: dict[str, Check] = {"inertia_": check_non_negative, "n_iter_": check_count}
 _LABELS: dict[str, Spec] = {"labels_": (("n",), ("<i4",))}
 _CENTERS: dict[str, Spec] = {"cluster_centers_": (("K", "r"), FLOATS)}
-_CENTROIDS: dict[str, Spec] = {
-    "centroids_labels": (("n",), ("<i4",)),
+_MEANS: dict[str, Spec] = {
     "centroids_sizes": (("K",), ("<f8",)),
     "centroids_squared_norms": (("K",), ("<f8",)),
 }
+_CENTROIDS: dict[str, Spec] = {"centroids_labels": (("n",), ("<i4",)), **_MEANS}
+_BY_LANDMARKS: dict[str, Spec] = {"centroids_coefficients": (("m", "K"), ("<f8",)), **_MEANS}
 _WEIGHTS: dict[str, Spec] = {"centroids_weights": (("n",), ("<f8",))}
 _NAMES: dict[str, Spec] = {
     "feature_names_text": (("text",), ("|u1",)),
@@ -69,7 +77,9 @@ _NAMES: dict[str, Spec] = {
 
 HEADER = {"estimator", "written_by", "parameters", "numbers", "n_features_in_", "stats_"}
 HEADER |= {"certificate_", "output", "new_points", "samples", "weighted", "named", "standardized"}
-"""The keys of a header; beside them it may have "imputed", which files of format 1 lack."""
+"""The keys of a header."""
+OPTIONAL = {"imputed", "by_landmarks"}
+"""Those that it may have beside them: formats before 2 and 3 lack the first and the second."""
 ESTIMATORS = {
     "KernelEmbedding": Kept(KernelEmbedding, _EMBEDDING_NUMBERS, _EMBEDDING_ARRAYS),
     "KernelKMeans": Kept(
@@ -86,9 +96,36 @@ ESTIMATORS = {
 """The estimators that a file may name: a closed list, nothing is imported by name."""
 
 
+def upgraded(header: dict[str, Any]) -> dict[str, Any]:
+    """Return the header of an earlier format as one of today's; one of today's as it is.
+
+    Landmarks were counted by ``oversampling`` then, and drawn at random if nothing was said.
+    """
+    parameters, numbers = header.get("parameters"), header.get("numbers")
+    embeds = header.get("estimator") in ("KernelEmbedding", "KernelKMeans")
+    if not embeds or not isinstance(parameters, dict) or not isinstance(numbers, dict):
+        return header  # ``check`` says what is wrong with it, if anything
+    if "n_landmarks_" in numbers or "n_landmarks" in parameters:
+        return header
+    method, width = parameters.get("method", "one-pass"), numbers.get("width_")
+    before = {"method": "one-pass", "n_passes": 1}
+    if header["estimator"] == "KernelKMeans":
+        before["n_refine"] = 0
+    landmarks = isinstance(method, str) and method in METHODS and METHODS[method].landmarks
+    if landmarks:
+        before |= {"n_landmarks": width}
+        parameters = parameters | {"oversampling": "auto", "n_passes": "auto"}
+        if method == "nystrom" and parameters.get("sketch", "auto") == "auto":
+            parameters["sketch"] = "uniform"
+    elif method == "exact":
+        parameters = parameters | {"n_passes": "auto"}
+    counted = numbers | {"n_landmarks_": width if landmarks else None}
+    return header | {"parameters": before | parameters, "numbers": counted}
+
+
 def check(header: dict[str, Any], entries: list[Entry]) -> None:
     """Check all of a header, and the shapes of the arrays with each other."""
-    if odd := set(header) - {"imputed"} ^ HEADER:
+    if odd := set(header) - OPTIONAL ^ HEADER:
         raise ModelFileError(f"its header lacks or has too much: {', '.join(sorted(odd))}.")
     name = header["estimator"]
     if not isinstance(name, str) or name not in ESTIMATORS:
@@ -107,7 +144,7 @@ def check(header: dict[str, Any], entries: list[Entry]) -> None:
     certificate_of(header["certificate_"], needed="labels_" in kept.arrays)
     if not isinstance(header["output"], str | None) or header["output"] not in OUTPUTS:
         raise ModelFileError(f"output={header['output']!r:.80} is not one of {OUTPUTS}.")
-    for flag in ("weighted", "named", "standardized", "imputed"):
+    for flag in ("weighted", "named", "standardized", *OPTIONAL):
         check_flag(flag, header.get(flag, False))
     _check_shapes(header, kept, entries)
 
@@ -203,7 +240,11 @@ def _specs(header: dict[str, Any], kept: Kept) -> dict[str, Spec]:
             raise ModelFileError("its samples are data and its new points are not, or vice versa.")
         if samples.get("chosen"):
             raise ModelFileError("its exact distances need all samples, and some are chosen.")
-    if kept.cls is FullKernelKMeans or samples is not None:
+    if header.get("by_landmarks"):
+        if kept.cls is not KernelKMeans or samples is not None or header["weighted"]:
+            raise ModelFileError("it has centroids by landmarks, and more than these need.")
+        specs |= _BY_LANDMARKS
+    elif kept.cls is FullKernelKMeans or samples is not None:
         specs |= _CENTROIDS | (_WEIGHTS if header["weighted"] else {})
     elif header["weighted"]:
         raise ModelFileError("it has weights, and no exact centroids to use them.")

@@ -55,6 +55,9 @@ Right = LazyOmega | Array
 class NewPoints(Protocol):
     """What knows the kernel between new points and the samples."""
 
+    dtype: np.dtype
+    """Of its entries."""
+
     def against(self, X: Any) -> CrossKernel:
         """Return the kernel between new points and the samples."""
 

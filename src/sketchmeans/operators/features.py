@@ -50,6 +50,10 @@ class FeatureMap(ABC):
         """Return T @ coefficients: what B is multiplied by in place of F."""
         return coefficients if self.T is None else self.T @ coefficients
 
+    def projected(self, sums: FloatArray) -> FloatArray:
+        """Return FᵀR from BᵀR."""
+        return sums if self.T is None else self.T.T @ sums
+
     @property
     def width(self) -> int:
         """Columns of B."""
@@ -71,6 +75,11 @@ class Gram:
     """Fᵀu."""
     lengths: FloatArray
     """‖F_i‖² of every row."""
+
+    def leading(self, count: int) -> Gram:
+        """Return the same of the first columns of F."""
+        few = slice(0, count)
+        return Gram(self.squared[few, few], self.centred[few, few], self.along[few], self.lengths)
 
     def rotated(self, V: FloatArray) -> Gram:
         """Return the same of FV."""

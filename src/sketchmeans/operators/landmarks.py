@@ -6,6 +6,7 @@ more landmarks cost time, not memory.
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ class LandmarkFeatures(FeatureMap):
     rows_at_once : int
         Rows of a block.
     """
+
+    T: FloatArray
 
     def __init__(self, landmarks: NewPoints, T: FloatArray, rows_at_once: int) -> None:
         self.landmarks, self.T = landmarks, T
@@ -52,10 +55,18 @@ class LandmarkOperator(FeatureOperator):
     map : LandmarkFeatures
     """
 
+    map: LandmarkFeatures
+
     def __init__(self, operator: KernelOperator, map: LandmarkFeatures) -> None:
         super().__init__(operator.shape[0], np.float64, operator.weights)
         self.operator, self.map = operator, map
         self.is_psd = True
+
+    def with_root(self, T: FloatArray) -> LandmarkOperator:
+        """Return K̂ by the same landmarks with another T; what is held is shared."""
+        other = copy.copy(self)
+        other.map = LandmarkFeatures(self.map.landmarks, T, self.map.rows_at_once)
+        return other
 
     @property
     def data(self) -> Any:

@@ -23,6 +23,7 @@ from sketchmeans.operators.features import FeatureMap, FeatureOperator
 MAX_FEATURES = 2048
 """ΦᵀΦ is held in memory: 32 MB at this many."""
 
+
 def prefers_features(n_samples: int, n_features: int, kernel: Kernel) -> bool:
     """Whether the feature map is the cheaper way to a pass.
 

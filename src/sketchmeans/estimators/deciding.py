@@ -1,0 +1,97 @@
+"""What ``method="auto"`` takes, and the other options that wait for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sketchmeans.estimators.sizing import auto_landmarks, auto_rank
+from sketchmeans.lowrank import METHODS
+from sketchmeans.operators import FeatureOperator, KernelOperator, PrecomputedOperator
+from sketchmeans.text import setting
+
+REFINEMENTS = 5
+"""What n_refine="auto" is with landmarks: see docs/defaults.md."""
+
+PASS_ENTRY, PASS_PRODUCT = 1.0, 1.0
+"""Costs of a kernel entry, beyond its features, and of a column of the sketch, in a pass."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """How a fit goes about it."""
+
+    method: str
+    why: str
+    n_passes: int
+    n_refine: int
+    sketch: str
+
+
+def hinted_method(estimator: Any) -> str | None:
+    """Return the method that options of an estimator with method="auto" belong to, if any.
+
+    Refuse two that belong to different ones.
+    """
+    found: dict[str, str] = {}
+    for name, method in (
+        ("n_passes", "one-pass"),
+        ("oversampling", "one-pass"),
+        ("n_landmarks", "nystrom"),
+    ):
+        value = getattr(estimator, name)
+        if value != "auto":
+            found[method] = setting(name, value)
+    for method in ("one-pass", "nystrom"):
+        if estimator.sketch in METHODS[method].sketches:
+            found[method] = setting("sketch", estimator.sketch)
+    if len(found) > 1:
+        raise ValueError(
+            f'{found["one-pass"]} belongs to method="one-pass" and {found["nystrom"]} to '
+            'method="nystrom": no method reads both. Leave one of them out.'
+        )
+    return next(iter(found), None)
+
+
+def decide(estimator: Any, operator: KernelOperator | None) -> Decision:
+    """Return what a fit of this estimator to this kernel does; None stands for a stream."""
+    method, why = estimator.method, "as asked"
+    if method == "auto":
+        method, why = _chosen(estimator, operator)
+    passes = estimator.n_passes
+    if passes == "auto":
+        passes = 2 if estimator.method == "auto" and operator is not None else 1
+    refine = getattr(estimator, "n_refine", 0)
+    if refine == "auto":
+        refine = REFINEMENTS if METHODS[method].landmarks else 0
+    return Decision(method, why, int(passes), int(refine), estimator.sketch)
+
+
+def _chosen(estimator: Any, operator: KernelOperator | None) -> tuple[str, str]:
+    """Return the method, and a reason in words."""
+    if operator is None:
+        return "one-pass", "a stream is met once"
+    if hint := hinted_method(estimator):
+        return hint, "an option that belongs to it was given"
+    if isinstance(operator, PrecomputedOperator):
+        return "one-pass", "each entry of a given matrix is read once a pass"
+    if isinstance(operator, FeatureOperator):
+        return "one-pass", "the kernel has a finite feature map"
+    if operator.is_psd is False:
+        return "one-pass", "the kernel is not positive semidefinite"
+    n, clusters = operator.shape[0], estimator._n_clusters
+    if prefers_landmarks(n, operator.n_features, clusters):
+        return "nystrom", "linear in n, and cheaper than two passes for so many samples"
+    return "one-pass", "two passes are cheaper than landmarks for so few samples"
+
+
+def prefers_landmarks(n: int, n_features: int, n_clusters: int | None) -> bool:
+    """Whether landmarks and their refinements take less time than two passes over K.
+
+    ``python -m benchmarks.method_switch`` measures both, and fits the rule.
+    """
+    rank = auto_rank(n_clusters, n)
+    m = auto_landmarks(n_clusters, rank, n)
+    passes = n * (n_features + 20 + 4 * rank)
+    streams = m * (3 * m + (3 + REFINEMENTS) * (n_features + 40)) + 4e9 / n
+    return passes > streams

@@ -1,0 +1,166 @@
+"""Lloyd's iterations in the feature space of landmarks: linear in n.
+
+With K̂ = FFᵀ from m landmarks, the centroid of a cluster is Σ αⱼ φ(zⱼ), and one stream over the
+kernel of samples and landmarks gives all distances, the new labels, and the sums over the new
+clusters. What falls is tr K − ⟨K̂, P⟩, an upper bound of the exact objective: K̂ ≼ K.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sketchmeans._arrays import FloatArray, IntArray
+from sketchmeans.blocks import masses
+from sketchmeans.certificate.objective import cluster_sums, memberships
+from sketchmeans.engine import ALONE, Crew, Run
+from sketchmeans.lowrank.result import Cost
+from sketchmeans.operators import FeatureOperator
+from sketchmeans.operators.cross import CrossKernel
+
+
+@dataclass(frozen=True)
+class LandmarkCentroids:
+    """Means of clusters in the feature space of landmarks.
+
+    Parameters
+    ----------
+    coefficients : array of shape (m, n_clusters)
+        α: the inner product of φ(x) with a mean is κ(x, landmarks) α.
+    sizes : array of shape (n_clusters,)
+        Summed weights; an empty cluster is never the nearest.
+    squared_norms : array of shape (n_clusters,)
+        Of the means.
+    """
+
+    coefficients: FloatArray
+    sizes: FloatArray
+    squared_norms: FloatArray
+
+    @classmethod
+    def of(
+        cls, operator: FeatureOperator, sums: FloatArray, sizes: FloatArray
+    ) -> LandmarkCentroids:
+        """Return the means of clusters whose rows of F sum to these, columns × n_clusters."""
+        means = np.divide(sums, sizes, out=np.zeros_like(sums), where=sizes > 0)
+        return cls(operator.map.expanded(means), sizes, np.square(means).sum(axis=0))
+
+    def nearest(self, inner: FloatArray, diagonal: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Return the nearest mean of points and its squared distance, from inner products."""
+        distances = self.squared_norms - 2 * inner
+        distances[:, self.sizes == 0] = np.inf
+        labels = distances.argmin(axis=1)
+        squares = distances[np.arange(len(labels)), labels] + diagonal
+        return labels.astype(np.int32), np.maximum(squares, 0.0)
+
+    def assign(
+        self, cross: CrossKernel, diagonal: FloatArray, run: Run
+    ) -> tuple[IntArray, FloatArray]:
+        """Return the nearest mean of each new point, and its squared distance."""
+        return self.nearest(cross.multiply(self.coefficients, run), diagonal)
+
+
+@dataclass(frozen=True)
+class RefinedByLandmarks:
+    """What iterations in the feature space of landmarks leave behind."""
+
+    labels: IntArray
+    centroids: LandmarkCentroids
+    """Those from which ``labels`` were assigned."""
+    inertia: float
+    """Weighted sum of squared distances to them: at least tr K − ⟨K̂, P⟩ of ``labels``."""
+    sums: FloatArray
+    """Of the rows of F over the clusters of ``labels``, columns × n_clusters."""
+    objectives: tuple[float, ...]
+    """tr K − ⟨K̂, P⟩ of the labels before each iteration; never rises."""
+    cost: Cost
+
+
+def refine_by_landmarks(
+    operator: FeatureOperator,
+    labels: IntArray,
+    n_clusters: int,
+    *,
+    n_iter: int,
+    diagonal: FloatArray,
+    weights: FloatArray | None = None,
+    run: Run = ALONE,
+) -> RefinedByLandmarks:
+    """Run Lloyd's iterations on K̂ from ``labels``; they end when no label changes.
+
+    Kernel entries: those of a stream for the first means, nm for m landmarks, and of one an
+    iteration; none where the columns are held. Memory: two vectors of labels and distances, and a
+    block of columns per thread.
+
+    Parameters
+    ----------
+    operator : FeatureOperator
+        K̂; its own weights are put aside.
+    labels : array of shape (n,)
+        Where to start.
+    n_clusters : int
+    n_iter : int
+        At most so many iterations; at least one.
+    diagonal : array of shape (n,)
+        K_ii, without weights.
+    weights : array of shape (n,), optional
+        Of the samples.
+    run : Run
+        Does not change the result.
+    """
+    plain, mass = operator.unweighted(), masses(weights, len(labels))
+    sums = _padded(cluster_sums(plain, labels, weights, run.part(0, n_iter + 1)), n_clusters)
+    cost = Cost(entries=plain.stream_entries)
+    trace = float(diagonal @ mass)
+    objectives: list[float] = []
+    for index in range(n_iter):
+        sizes = np.bincount(labels, mass, n_clusters).astype(np.float64)
+        centroids = LandmarkCentroids.of(plain, sums, sizes)
+        objectives.append(trace - float(sizes @ centroids.squared_norms))
+        found = _Step(plain, centroids, diagonal, weights)
+        sums = found.run(run.part(index + 1, n_iter + 1))
+        cost += Cost(entries=plain.stream_entries)
+        same = np.array_equal(labels, found.labels)
+        labels, inertia = found.labels, float(found.squares @ mass)
+        if same:
+            break
+    return RefinedByLandmarks(labels, centroids, inertia, sums, tuple(objectives), cost)
+
+
+def _padded(sums: FloatArray, n_clusters: int) -> FloatArray:
+    """Return the sums with columns of zeros for clusters behind the last one that has members."""
+    return np.pad(sums, ((0, 0), (0, n_clusters - sums.shape[1])))
+
+
+class _Step:
+    """One iteration: the labels nearest to centroids, and the sums over their clusters."""
+
+    def __init__(
+        self,
+        operator: FeatureOperator,
+        centroids: LandmarkCentroids,
+        diagonal: FloatArray,
+        weights: FloatArray | None,
+    ) -> None:
+        self.operator, self.centroids = operator, centroids
+        self.diagonal, self.weights = diagonal, weights
+        self.labels = np.empty(len(diagonal), np.int32)
+        self.squares = np.empty(len(diagonal))
+
+    def block(self, rows: slice) -> FloatArray:
+        """Label a block of rows, and return what its columns add to the sums."""
+        columns = self.operator.block(rows).astype(np.float64, copy=False)
+        inner = columns @ self.centroids.coefficients
+        labels, squares = self.centroids.nearest(inner, self.diagonal[rows])
+        self.labels[rows], self.squares[rows] = labels, squares
+        weights = None if self.weights is None else self.weights[rows]
+        members = memberships(labels, weights, len(self.centroids.sizes))
+        return columns.T @ members.astype(np.float64)
+
+    def run(self, run: Run) -> FloatArray:
+        """Go through all rows; return the sums of the rows of F over the new clusters."""
+        blocks = -(-len(self.labels) // self.operator.map.rows_at_once)
+        with Crew(run.n_threads) as crew:
+            sums = self.operator.summed(self.block, crew, lambda done: run.report(done, blocks))
+        return self.operator.map.projected(sums)
