@@ -39,6 +39,7 @@ FAILURES = (ValueError, TypeError, OSError, ImportError, MemoryError)
 
 FLAGS = {
     "n_clusters": "--clusters",
+    "n_landmarks": "--landmarks",
     "n_passes": "--passes",
     "n_refine": "--refine",
     "n_jobs": "--jobs",

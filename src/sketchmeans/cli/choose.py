@@ -65,7 +65,7 @@ def numbers(value: str) -> list[int]:
 @kernel_options
 @gathered(
     "fitting",
-    click.option("--passes", "n_passes", type=int, help="Passes over the kernel; 1 if left out."),
+    click.option("--passes", "n_passes", type=int, help="Passes over the kernel."),
 )
 @run_options
 @reading_options

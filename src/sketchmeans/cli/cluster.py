@@ -49,9 +49,10 @@ FILES = {"output": "labels_file", "save": "model_file", "report": "report_file"}
     click.option(
         "--method",
         type=click.Choice(METHODS),
-        default="one-pass",
+        default="auto",
         show_default=True,
-        help="How the kernel is approximated; compare tries them all.",
+        help="How the kernel is approximated; auto: two passes over it, or landmarks where there "
+        "are so many rows that these are cheaper.",
     ),
     click.option(
         "--rank",
@@ -62,10 +63,26 @@ FILES = {"output": "labels_file", "save": "model_file", "report": "report_file"}
         help="Columns of the embedding, or the fraction of the trace to hold (0 to 1).",
     ),
     click.option(
-        "--passes", "n_passes", type=int, help="Passes over the kernel; 1 if left out, 2 is better."
+        "--landmarks",
+        "n_landmarks",
+        type=number_or("auto"),
+        metavar="auto|NUMBER",
+        help="Columns of the kernel that nystrom and the Cholesky methods take.",
     ),
     click.option(
-        "--refine", "n_refine", type=int, help="Exact iterations after K-means, each one more pass."
+        "--passes",
+        "n_passes",
+        type=number_or("auto"),
+        metavar="auto|NUMBER",
+        help="Passes of one-pass over the kernel; 2 is better than 1.",
+    ),
+    click.option(
+        "--refine",
+        "n_refine",
+        type=number_or("auto"),
+        metavar="auto|NUMBER",
+        help="Iterations in feature space after K-means: exact ones, each one more pass, or with "
+        "landmarks in theirs.",
     ),
     click.option("--memory-limit", metavar="SIZE", help='As "2GB"; refused if it cannot be kept.'),
 )
@@ -186,9 +203,11 @@ def _result(data: str, model: Any, table: TableData) -> dict[str, Any]:
         "values_imputed": table.n_imputed,
         "kernel": model.kernel,
         "gamma": model.gamma_,
-        "method": model.method,
+        "method": model.stats_["method"],
+        "method_because": model.stats_["why"],
         "rank": model.rank_,
         "width": model.width_,
+        "landmarks": model.n_landmarks_,
         "seed": model.random_state,
         "clusters": [{"cluster": i, "rows": int(size)} for i, size in enumerate(sizes)],
         "inertia": model.inertia_,
@@ -213,12 +232,19 @@ def _summary(result: dict[str, Any], model: Any, verbose: bool) -> str:
     n = result["rows"]
     rows = [{**cluster, "share": f"{cluster['rows'] / n:.1%}"} for cluster in result["clusters"]]
     gamma = "" if model.gamma_ is None else f", gamma {model.gamma_:.4g}"
+    taken = model.stats_["method"]
+    if model.n_landmarks_ is not None:
+        taken += f" with {counted(model.n_landmarks_, 'landmark')}"
+    elif model.stats_["passes"] > 1 and taken == "one-pass":
+        taken += f", {model.stats_['passes']} passes"
     parts = [
         f"{counted(n, 'row')} of {counted(result['columns'], 'column')} in "
         f"{counted(model.n_clusters, 'cluster')}: "
-        f"{model.kernel} kernel{gamma}, {model.method}, rank {model.rank_}.",
+        f"{model.kernel} kernel{gamma}, {taken}, rank {model.rank_}.",
         str(Table(tuple(rows))),
     ]
+    if model.method == "auto":
+        parts[0] += f" Method: {model.stats_['method']}, for {model.stats_['why']}."
     if "agreement" in result:
         found = result["agreement"]
         parts.append(

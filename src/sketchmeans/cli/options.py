@@ -30,7 +30,7 @@ Decorator = Callable[[Command], Command]
 # The names stand here again so that --help and completion need not import NumPy; a test compares
 # them with the registries.
 KERNELS = ("rbf", "linear", "polynomial", "poly", "laplacian", "cosine", "sigmoid", "precomputed")
-METHODS = ("one-pass", "nystrom", "rpcholesky", "greedy-cholesky", "exact")
+METHODS = ("auto", "one-pass", "nystrom", "rpcholesky", "greedy-cholesky", "exact")
 
 DATA = click.argument("data", type=click.Path(allow_dash=True), metavar="DATA")
 """A data file, or ``-`` for standard input."""

@@ -34,12 +34,13 @@ def asked(found: Findings) -> Iterator[Markup]:
         ("kernel", _kernel(model)),
     ]
     if hasattr(model, "rank_"):
-        passes = f", {model.n_passes} passes" if model.n_passes > 1 else ""
+        asked = model.n_refine if model.n_refine != 0 else None
         rows += [
-            ("method", f"{model.method}{passes}"),
+            ("method", _method(model)),
             ("rank of the embedding", f"{model.rank_} (asked: {model.rank})"),
             ("numbers kept per sample", str(model.width_)),
-            ("exact iterations after K-means", str(model.n_refine) if model.n_refine else None),
+            ("landmarks", _filled("{:,}", model.n_landmarks_)),
+            ("iterations in feature space after K-means", _filled("{} (asked)", asked)),
         ]
     else:
         rows.append(("method", f"full kernel K-means, started by {model.init}"))
@@ -49,6 +50,14 @@ def asked(found: Findings) -> Iterator[Markup]:
     options = [(name, short(_written(v), 200)) for name, v in sorted(model.get_params().items())]
     summary = tag("summary", f"All options of {type(model).__name__}")
     yield tag("details", summary, pairs(options, label="All options"))
+
+
+def _method(model: Any) -> str:
+    """Return the method that was taken; files of earlier versions do not say why."""
+    taken = model.stats_.get("method", model.method)
+    passes = model.stats_["passes"]
+    said = f"{taken}, {passes} passes" if taken == "one-pass" and passes > 1 else str(taken)
+    return f"{said} ({model.stats_['why']})" if model.method == "auto" else said
 
 
 def _features(found: Findings) -> str | None:

@@ -68,9 +68,13 @@ def sketch(
     name: str, width: int, rank: int = 2, *, by_paper: bool = False, **options: Any
 ) -> Contender:
     """Return a contender that keeps ``width`` numbers per sample and embeds in ``rank``."""
-    return Contender(
-        name, {"rank": rank, "oversampling": width - rank, **options}, "sketched", by_paper
-    )
+    if options.setdefault("method", "one-pass") == "one-pass":
+        sized = {"oversampling": width - rank}
+    else:
+        sized = {"n_landmarks": width, "n_refine": 0}
+    if options["method"] == "nystrom":
+        options.setdefault("sketch", "uniform")
+    return Contender(name, {"rank": rank, **sized, **options}, "sketched", by_paper)
 
 
 PLAIN = Contender("K-means, no kernel", kind="plain", by_paper=True)
