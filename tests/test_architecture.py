@@ -30,7 +30,7 @@ ROOMS = {
     "certificate": "engine operators lowrank",
     "estimators": "kernels engine sketches operators lowrank certificate",
     "advice": "engine operators lowrank certificate estimators",
-    "models": "kernels operators certificate estimators",
+    "models": "kernels operators lowrank certificate estimators",
     "plotting": "certificate estimators advice",
     "report": "certificate estimators plotting",
     "datasets": "",

@@ -212,7 +212,7 @@ def test_a_useless_bound_is_called_so():
     assert model.certificate_.relative_gap is None
     assert "no useful bound" in str(model.certificate_)
     assert model.certificate_.gap_bound is not None
-    landmarks = KernelKMeans(8, method="nystrom", gamma=50.0, random_state=0).fit(X)
+    landmarks = KernelKMeans(8, method="nystrom", n_landmarks=20, gamma=50.0, random_state=0).fit(X)
     assert "meets only some columns" in str(landmarks.certificate_)
 
 

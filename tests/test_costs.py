@@ -109,6 +109,47 @@ def test_every_method_evaluates_what_it_says_and_what_its_docstring_says(
         assert low.cost.entries == expected
 
 
+STREAMED = [(method, sketch) for method, sketch in SKETCHED if METHODS[method].landmarks]
+
+
+@pytest.mark.parametrize(("method", "sketch"), STREAMED)
+def test_streamed_columns_are_evaluated_twice_and_the_landmarks_kernel_once(
+    X, kernel, method, sketch, monkeypatch
+):
+    monkeypatch.setattr(sys.modules["sketchmeans.lowrank.nystrom"], "HELD", 0)
+    operator = CallableOperator(X, kernel)
+    diagonal = 16 * 16 * (N // 16) + (N % 16) ** 2
+    low = approximate(operator, method, Request(rank=3, width=WIDTH, seed=0, sketch=sketch))
+    assert low.factor.shape == (N, 3)
+    assert kernel.asked == low.cost.entries + low.cost.audit_entries
+    expected = 2 * N * WIDTH + WIDTH**2 + diagonal
+    sampling = {
+        "column-norm": one_pass_entries(N),
+        "leverage": leverage_entries(N, WIDTH),
+        "auto": N * WIDTH,  # pivots, among fewer samples than would be drawn
+    }.get(sketch, 0)
+    rounds, rest = divmod(low.cost.entries - expected - sampling, BATCH**2)
+    assert rest == 0
+    assert 1 <= rounds <= WIDTH if method == "rpcholesky" else rounds == 0
+
+
+@pytest.mark.parametrize("n_refine", [0, 1, 5])
+def test_an_iteration_in_landmark_space_evaluates_its_columns_once(X, n_refine, monkeypatch):
+    monkeypatch.setattr(sys.modules["sketchmeans.lowrank.nystrom"], "HELD", 0)
+    options = {"kernel": "rbf", "gamma": 0.2, "method": "nystrom", "n_landmarks": 30, "rank": 5}
+    model = KernelKMeans(3, n_refine=n_refine, random_state=0, **options).fit(X)
+    embedding = KernelEmbedding(random_state=0, **options).fit(X)
+    most = 2 * N * 30 + 30 * 30 + N
+    assert embedding.stats_["kernel_entries"] == most
+    spent = model.stats_["kernel_entries"] - most
+    if n_refine == 0:
+        assert spent == N * 30  # sums over the clusters, for the certificate
+    else:
+        streams, diagonal = divmod(spent, N * 30)
+        assert diagonal == N
+        assert 2 <= streams <= n_refine + 1
+
+
 def test_exact_without_the_matrix_evaluates_its_passes_and_the_diagonal(X, kernel, monkeypatch):
     monkeypatch.setattr(sys.modules["sketchmeans.lowrank.exact"], "DENSE_LIMIT", 50)
     low = approximate(CallableOperator(X, kernel), "exact", Request(rank=5, width=5, seed=0))

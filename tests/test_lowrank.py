@@ -24,7 +24,7 @@ from sketchmeans.lowrank import (
     nystrom,
     rp_cholesky,
 )
-from sketchmeans.lowrank.landmarks import column_norms
+from sketchmeans.lowrank.landmarks import Landmarks, column_norms
 from sketchmeans.lowrank.nystrom import from_landmarks
 from sketchmeans.lowrank.result import Cost
 from sketchmeans.operators import (
@@ -124,16 +124,8 @@ def test_late_nystrom_is_scikit_learns_up_to_rotation(X):
     theirs = Nystroem(kernel="rbf", gamma=0.3, n_components=15, random_state=0).fit(X)
     indices = theirs.component_indices_
     operator = DataOperator(X, Gaussian(0.3))
-    C = operator.columns(indices)
     low = from_landmarks(
-        C,
-        C[indices],
-        operator.landmarks(indices),
-        rank=15,
-        truncation="late",
-        diagonal=np.ones(120),
-        rounding=1e-15,
-        cost=Cost(),
+        operator, Landmarks(indices), rank=15, seed=0, diagonal=np.ones(120), cost=Cost()
     )
     Z = theirs.transform(X)
     np.testing.assert_allclose(low.factor @ low.factor.T, Z @ Z.T, atol=1e-8)
@@ -268,7 +260,7 @@ def test_estimators_offer_every_method(method, dtype, X):
 @pytest.mark.parametrize("method", [m for m in METHODS if METHODS[m].landmarks])
 def test_a_landmark_model_does_not_hold_the_data(method):
     X = np.random.default_rng(0).normal(size=(3000, 50))
-    model = KernelEmbedding(method=method, rank=5, random_state=0).fit(X)
+    model = KernelEmbedding(method=method, rank=5, n_landmarks=10, random_state=0).fit(X)
     assert model._new_points.points.X.shape == (10, 50)
     del model.embedding_
     assert len(pickle.dumps(model)) < 0.05 * X.nbytes
@@ -281,7 +273,11 @@ def test_a_landmark_model_does_not_hold_the_data(method):
         ({"method": "rpcholesky", "sketch": "uniform"}, "sketch='uniform' is not read with"),
         ({"method": "exact", "oversampling": 3}, "oversampling=3 is not read"),
         ({"method": "nystrom", "sketch": "hadamard"}, "sketch='hadamard' is not known.*'uniform'"),
-        ({"method": "nystrom", "precision": "float32"}, "precision='float32' is not read"),
+        ({"method": "nystrom", "oversampling": 3}, "oversampling=3 is not read"),
+        ({"method": "one-pass", "n_landmarks": 30}, "n_landmarks=30 is not read"),
+        ({"n_landmarks": 30, "n_passes": 2}, "n_passes=2 belongs to .*n_landmarks=30 to"),
+        ({"sketch": "uniform", "oversampling": 2}, "oversampling=2 belongs to .*'uniform' to"),
+        ({"method": "nystrom", "rank": 9, "n_landmarks": 8}, "n_landmarks=8 is less than rank=9"),
     ],
 )
 def test_options_that_a_method_does_not_read_are_refused(X, options, message):

@@ -47,7 +47,7 @@ def take_apart(content):
     return header, parts
 
 
-def put_together(header, parts, *, version=1, magic=b"\x89SKM\r\n\x1a\n", tidy=True):
+def put_together(header, parts, *, version=3, magic=b"\x89SKM\r\n\x1a\n", tidy=True):
     """Write a file whose checksums are all right, whatever it holds."""
     offset = 0
     for row, part in zip(header["arrays"], parts.values(), strict=True) if tidy else ():
@@ -56,7 +56,7 @@ def put_together(header, parts, *, version=1, magic=b"\x89SKM\r\n\x1a\n", tidy=T
     return bare(json.dumps(header).encode(), parts.values(), version=version, magic=magic)
 
 
-def bare(text, parts=(), *, version=1, magic=b"\x89SKM\r\n\x1a\n"):
+def bare(text, parts=(), *, version=3, magic=b"\x89SKM\r\n\x1a\n"):
     begin = struct.pack("<8sII", magic, version, len(text))
     content = begin + digest(begin, text).digest() + text
     content += bytes(aligned(len(content)) - len(content))
@@ -71,6 +71,9 @@ def data():
     return X
 
 
+OLD = Path(__file__).parent / "models"
+"""Files that earlier versions wrote."""
+
 MODELS = {
     "refined": lambda: KernelKMeans(3, rank=4, n_refine=1, random_state=0).fit(
         data(), sample_weight=np.arange(60.0) + 1
@@ -80,7 +83,9 @@ MODELS = {
     "features": lambda: KernelEmbedding(2, kernel="linear").fit(data()),
     "tiles": lambda: KernelEmbedding(2, kernel="poly", gamma=0.1).fit(data()[:, :4]),
     "full": lambda: FullKernelKMeans(3, n_init=1, random_state=0).fit(data()),
-    "given": lambda: KernelKMeans(
+    # Landmarks, and all samples for exact distances, as fits left them before format 3.
+    "given": lambda: load(OLD / "format-1-given.skm"),
+    "landmarks": lambda: KernelKMeans(
         3, kernel="precomputed", method="nystrom", rank=4, n_refine=1, random_state=0
     ).fit(data() @ data().T),
     "named": lambda: KernelEmbedding(2).set_output(transform="pandas").fit(frame()),
@@ -180,6 +185,11 @@ HEADERS = [
     ("given", "its exact distances need all samples", {"samples.chosen": True}),
     ("given", "lacks arrays or has too many: new_points_c", {"new_points.chosen": False}),
     ("given", "lacks arrays or has too many", {"samples": "new_points"}),
+    ("given", "has centroids by landmarks, and more than", {"by_landmarks": True}),
+    ("plain", "lacks arrays or has too many: centroids_c", {"by_landmarks": True}),
+    ("landmarks", "lacks arrays or has too many: centroids_c", {"by_landmarks": False}),
+    ("landmarks", "by_landmarks=1 is", {"by_landmarks": 1}),
+    ("landmarks", "n_landmarks_=0 is too small", {"numbers.n_landmarks_": 0}),
 ]
 
 
@@ -225,6 +235,8 @@ NUMBERS = [
     ("refined", "centroids_weights", "<f8", 0, -1, "centroids_weights holds -1"),
     ("refined", "centroids_sizes", "<f8", slice(None), 0, "its centroids have no members"),
     ("given", "new_points_chosen", "<i8", 0, 60, "new_points_chosen holds 60"),
+    ("landmarks", "centroids_coefficients", "<f8", 0, np.nan, "centroids_coefficients holds nan"),
+    ("landmarks", "centroids_sizes", "<f8", slice(None), 0, "its centroids have no members"),
     ("named", "feature_names_ends", "<i8", 0, 3, "do not end one after the other"),
     ("named", "feature_names_ends", "<i8", 3, 5, "do not end one after the other"),
     ("named", "feature_names_text", "|u1", 0, 255, "can't decode byte 0xff"),
@@ -241,7 +253,7 @@ def forged(contents, trap):
         yield f"truncated to {length}", good[:length], message
     yield "one byte too long", good + b"\0", "where its table of arrays ends at"
     yield "wrong magic", b"PNG" + good[3:], "it begins with b'PNG"
-    yield "newer", put_together(*take_apart(good), version=3), "has format 3.*a newer sketchmeans"
+    yield "newer", put_together(*take_apart(good), version=4), "has format 4.*a newer sketchmeans"
     yield "version 0", put_together(*take_apart(good), version=0), "format 0 does not exist"
     yield "pickle", pickle.dumps(Trap(trap)), "it begins with"
     yield "pickle behind our magic", good[:32] + pickle.dumps(Trap(trap)), "declares"
@@ -331,7 +343,7 @@ def test_a_file_forged_by_the_documented_layout_loads_so_that_the_forgeries_test
 
 
 def test_a_file_of_the_first_format_loads_and_predicts(tmp_path):
-    path = Path(__file__).parent / "models" / "format-1.skm"
+    path = OLD / "format-1.skm"
     (tmp_path / "new.csv").write_text("weight,height\n93,1.93\n49,1.5\n88,1.9\n")
     assert path.read_bytes()[8] == 1
     model = load(path)
@@ -341,7 +353,32 @@ def test_a_file_of_the_first_format_loads_and_predicts(tmp_path):
     shown = sketchmeans("predict", path, tmp_path / "new.csv").stdout
     assert shown == "row,cluster\n1,1\n2,0\n3,1\n"
     save(model, tmp_path / "again.skm")
-    assert (tmp_path / "again.skm").read_bytes()[8] == 1  # what needs no newer format has none
+    np.testing.assert_array_equal(load(tmp_path / "again.skm").labels_, model.labels_)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("format-1-nystrom", {"n_landmarks": 6, "sketch": "uniform", "n_refine": 0}),
+        ("format-1-rpcholesky-refined", {"n_landmarks": 5, "n_refine": 2}),
+        ("format-2-embedding", {"n_landmarks": 6, "sketch": "kmeans"}),
+    ],
+)
+def test_a_file_from_before_landmarks_had_a_number_of_their_own_loads(name, options, tmp_path):
+    """Their number is what the sketch kept; the same options mean the same fit as then."""
+    model = load(OLD / f"{name}.skm")
+    random = np.random.default_rng(0)
+    X = random.normal(size=(40, 2)).round(3)
+    X[:20] += 3
+    assert model.n_landmarks_ == options["n_landmarks"]
+    assert {key: model.get_params()[key] for key in options} == options
+    if hasattr(model, "labels_"):
+        np.testing.assert_array_equal(model.predict(X), model.labels_)
+    else:
+        np.testing.assert_allclose(model.transform(X), model.embedding_, atol=1e-12)
+    save(model, tmp_path / "again.skm")
+    assert load(tmp_path / "again.skm").get_params() == model.get_params()
+    model.fit(X)
 
 
 def test_hostile_files_end_in_clear_errors_and_nothing_is_run(contents, tmp_path):

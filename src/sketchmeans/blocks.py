@@ -5,10 +5,11 @@ Sums run over fixed blocks of rows: the same bits on any machine with the same B
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+from scipy import linalg, sparse
 
 from sketchmeans._arrays import Array, FloatArray, IntArray
 
@@ -156,6 +157,14 @@ def gram(A: FloatArray, B: FloatArray) -> FloatArray:
         left = A[rows].astype(np.float64, copy=False)
         total += left.T @ (left if B is A else B[rows].astype(np.float64, copy=False))
     return total
+
+
+def triangle(blocks: Iterable[FloatArray], width: int) -> FloatArray:
+    """Return R of a QR decomposition of a tall matrix that comes in blocks of rows."""
+    R = np.zeros((0, width))
+    for block in blocks:
+        R = linalg.qr(np.concatenate([R, block]), mode="r", check_finite=False)[0][:width]
+    return R
 
 
 def orthogonal_columns(F: FloatArray) -> tuple[FloatArray, FloatArray]:

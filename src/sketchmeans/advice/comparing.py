@@ -123,11 +123,7 @@ def compare(
         trials = []
         for index, seed in enumerate(seeds):
             tell(name, index, n_seeds)
-            chosen = {"rank": rank, "n_refine": 0, **options, **VARIANTS[name]}
-            if METHODS[chosen["method"]].landmarks:
-                chosen["n_landmarks"] = max(width, rank)
-            elif chosen["method"] == "one-pass":
-                chosen["oversampling"] = max(width - rank, 0)
+            chosen = _options(name, rank, width, options)
             chosen["random_state"] = int(seed)
             trial = _try(KernelKMeans(n_clusters, **chosen), X, y, traced=index == 0)
             if trial.gamma is not None:
@@ -144,6 +140,14 @@ def compare(
         caption=f"{n_clusters} clusters, rank {rank}, {width} numbers per sample, mean over "
         f"{n_seeds} seeds; kernel errors and objectives are exact",
     )
+
+
+def _options(name: str, rank: Any, width: int, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a row: all keep ``width`` numbers per sample."""
+    reads = METHODS[VARIANTS[name]["method"]].reads
+    sized = {"oversampling": max(width - rank, 0), "n_landmarks": max(width, rank)}
+    chosen = {"rank": rank, "n_init": 10, "n_refine": 0, **sized, **options, **VARIANTS[name]}
+    return {key: value for key, value in chosen.items() if key not in sized or key in reads}
 
 
 @dataclass(frozen=True)

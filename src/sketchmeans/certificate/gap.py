@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from sketchmeans._arrays import FloatArray
-from sketchmeans.blocks import gram, row_blocks
+from sketchmeans.blocks import gram, row_blocks, triangle
 from sketchmeans.certificate.moments import Moments
 from sketchmeans.lowrank import LowRank
 
@@ -71,10 +70,13 @@ def signed_leading(F: FloatArray, Y: FloatArray, u: FloatArray, k: int) -> float
     width = F.shape[1] + Y.shape[1]
     signs = np.repeat([1.0, -1.0], [F.shape[1], Y.shape[1]])
     along = np.concatenate([gram(A, u[:, None])[:, 0] for A in (F, Y)])
-    R = np.zeros((0, width))
-    for rows in row_blocks(len(F)):  # a QR decomposition, a block of rows at a time
-        block = np.concatenate([F[rows], Y[rows]], axis=1) - np.outer(u[rows], along)
-        R = linalg.qr(np.concatenate([R, block]), mode="r", check_finite=False)[0][:width]
+    R = triangle(
+        (
+            np.concatenate([F[rows], Y[rows]], axis=1) - np.outer(u[rows], along)
+            for rows in row_blocks(len(F))
+        ),
+        width,
+    )
     values = np.linalg.eigvalsh((R * signs) @ R.T)
     return float(np.maximum(values[::-1][:k], 0).sum() + np.maximum(-values[:k], 0).sum())
 

@@ -53,8 +53,8 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         Lloyd iterations in feature space after K-means, at most so many: exact ones, each a pass
         over K; with landmarks in the feature space of these, each nm kernel entries (and nm for
         the first). "auto" is 5 with landmarks, and 0 without.
-    n_init : int
-        Starts of K-means; the best is kept.
+    n_init : int or "auto"
+        Starts of K-means; the best is kept. "auto" is 10, and 30 with landmarks.
     max_iter, tol
         Of K-means, as in scikit-learn.
     [kernel, gamma, degree, coef0, kernel_params]
@@ -106,7 +106,7 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         truncation: str = "late",
         n_passes: Any = "auto",
         n_refine: Any = "auto",
-        n_init: int = 10,
+        n_init: Any = "auto",
         max_iter: int = 300,
         tol: float = 1e-4,
         precision: str = "auto",
@@ -141,7 +141,7 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
     def _check_options(self) -> None:
         super()._check_options()
         check_count("n_clusters", self.n_clusters)
-        check_count("n_init", self.n_init)
+        check_count_or_auto("n_init", self.n_init, 1)
         check_count("max_iter", self.max_iter)
         check_count_or_auto("n_refine", self.n_refine, 0)
         check_number("tol", self.tol, least=0.0)
@@ -158,7 +158,7 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         return replace(
             super()._budget(data, decision, dtype),
             n_clusters=self.n_clusters,
-            n_init=self.n_init,
+            n_init=decision.n_init,
             n_refine=decision.n_refine,
         )
 
@@ -183,7 +183,7 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
             embedded = self._embed(X, sample_weight, progress)
             check_clusters(self.n_clusters, len(embedded.embedding))
             with progress.stage("K-means"):
-                seeds = embedded.random_state.randint(2**31 - 1, size=self.n_init)
+                seeds = embedded.random_state.randint(2**31 - 1, size=embedded.decision.n_init)
                 found = best_start(
                     KMeans(self.n_clusters, max_iter=self.max_iter, tol=self.tol),
                     seeds,

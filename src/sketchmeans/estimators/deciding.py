@@ -12,6 +12,9 @@ from sketchmeans.text import setting
 
 REFINEMENTS = 5
 """What n_refine="auto" is with landmarks: see docs/defaults.md."""
+STARTS, LANDMARK_STARTS = 10, 30
+"""What n_init="auto" is without and with landmarks: after refinement in their feature space, what
+separates a fit from the best known is mostly the start that K-means took."""
 
 PASS_ENTRY, PASS_PRODUCT = 1.0, 1.0
 """Costs of a kernel entry, beyond its features, and of a column of the sketch, in a pass."""
@@ -25,7 +28,7 @@ class Decision:
     why: str
     n_passes: int
     n_refine: int
-    sketch: str
+    n_init: int
 
 
 def hinted_method(estimator: Any) -> str | None:
@@ -61,10 +64,13 @@ def decide(estimator: Any, operator: KernelOperator | None) -> Decision:
     passes = estimator.n_passes
     if passes == "auto":
         passes = 2 if estimator.method == "auto" and operator is not None else 1
-    refine = getattr(estimator, "n_refine", 0)
+    refine, starts = getattr(estimator, "n_refine", 0), getattr(estimator, "n_init", 1)
+    landmarks = METHODS[method].landmarks
     if refine == "auto":
-        refine = REFINEMENTS if METHODS[method].landmarks else 0
-    return Decision(method, why, int(passes), int(refine), estimator.sketch)
+        refine = REFINEMENTS if landmarks else 0
+    if starts == "auto":
+        starts = LANDMARK_STARTS if landmarks else STARTS
+    return Decision(method, why, int(passes), int(refine), int(starts))
 
 
 def _chosen(estimator: Any, operator: KernelOperator | None) -> tuple[str, str]:

@@ -130,7 +130,7 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             rank=rank,
             width=width,
             seed=seed,
-            sketch=decision.sketch,
+            sketch=self.sketch,
             truncation=self.truncation,
             n_passes=decision.n_passes,
             tolerance=1 - float(self.rank) if fraction else 0.0,

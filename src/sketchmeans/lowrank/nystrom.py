@@ -13,6 +13,7 @@ from sketchmeans.lowrank.request import Truncation
 from sketchmeans.lowrank.result import Cost, Facts, LowRank, Whole, warn_indefinite
 from sketchmeans.operators import KernelOperator, LandmarkFeatures, LandmarkOperator
 from sketchmeans.operators.base import audited_rows
+from sketchmeans.operators.features import Gram
 
 SAMPLINGS = (*SAMPLERS, "kmeans")
 
@@ -120,40 +121,33 @@ def from_landmarks(
     those of ``nystrom``; ``cost`` is what was spent before.
     """
     with OneBlasThread():
-        features, A, spent = _columns(operator, landmarks, rank, run)
-        is_fine = features.map.landmarks.dtype == np.float64
-        rounding, checked = operator.rounding(seed, fine=is_fine)
-        core = Core(None, A, noise_level(features.map.landmarks.dtype, rounding), operator.is_psd)
+        features, A, spent = _columns(operator, landmarks, 0 if tolerance > 0 else rank, run)
+        dtype = features.map.landmarks.dtype
+        rounding, checked = operator.rounding(seed, fine=dtype == np.float64)
+        core = Core(None, A, noise_level(dtype, rounding), operator.is_psd)
         by_rank = truncation == "early" or core.negative_mass > 0
-        T = _pseudo_root(core, rank if by_rank else None)
-        features = features.with_root(T)
-        near = (A @ T).mean(axis=0) * float(np.linalg.norm(operator.carried))
+        features = features.with_root(_pseudo_root(core, rank if by_rank else None))
+        near = (A @ features.map.T).mean(axis=0) * float(np.linalg.norm(operator.carried))
         gram = features.gram(near, run.part(0, 2))
         spent += Cost(entries=features.stream_entries)
+        error, more = _measured_error(features, landmarks, seed)
+        checked += more
+        if not _lies_below(core, gram, diagonal, error):  # K is not positive semidefinite
+            gram, features = gram.leading(rank), features.with_root(features.map.T[:, :rank])
         values, V = np.linalg.eigh(gram.squared)
-        if core.negative_mass == 0 and len(values):
-            error, more = _measured_error(features, landmarks, seed)
-            checked += more
-            share = float(np.trace(gram.squared)) / float(values[-1])
-            # What F is off by is spread over its columns: sums and single values of K̂ follow.
-            core.eta = max(core.eta, error * max(share / len(values), np.sqrt(share) / 8))
-            core.judge_excess(gram.lengths - diagonal, diagonal, float(values[-1]))
-            if core.negative_mass > 0:  # seen only now: K is not positive semidefinite
-                gram, T = gram.leading(rank), T[:, :rank]
-                values, V = np.linalg.eigh(gram.squared)
-        if core.negative_mass > 0:
-            warn_indefinite(core.negative_mass, "from the positive part of the landmarks' kernel")
+        values, V = np.maximum(values[::-1], 0.0), V[:, ::-1]
         if tolerance > 0:
-            held = np.cumsum(values[::-1])
-            short = held < (1 - tolerance - 10 * core.eta) * float(diagonal.sum())
-            rank = min(rank, int(short.sum()) + 1)
-        features = features.with_root(T @ V[:, ::-1])
+            enough = (1 - tolerance - 10 * core.eta) * float(diagonal.sum())
+            rank = min(rank, int((np.cumsum(values) < enough).sum()) + 1)
+        features = features.with_root(features.map.T @ V)
         dual = features.map.T[:, :rank]
-        factor = features.product(np.eye(T.shape[1], dual.shape[1]), run.part(1, 2))
+        factor = features.product(np.eye(len(values), dual.shape[1]), run.part(1, 2))
         spent += Cost(entries=features.stream_entries, audit_entries=checked)
+    if core.negative_mass > 0:
+        warn_indefinite(core.negative_mass, "from the positive part of the landmarks' kernel")
     return LowRank(
         factor=factor,
-        eigenvalues=np.maximum(values[::-1], 0.0),
+        eigenvalues=values,
         rank=dual.shape[1],
         dual=dual,
         facts=Facts(float(diagonal.sum()), core.rounding(rounding, diagonal)),
@@ -161,8 +155,24 @@ def from_landmarks(
         cost=cost + spent,
         new_points=features.map.landmarks,
         negative_mass=core.negative_mass,
-        whole=Whole(features, gram.rotated(V[:, ::-1])),
+        whole=Whole(features, gram.rotated(V)),
     )
+
+
+def _lies_below(core: Core, gram: Gram, diagonal: FloatArray, error: float) -> bool:
+    """Whether K̂ ≼ K can be, by its diagonal; what was known before, or was seen, is in the core.
+
+    F is off by ``error``, which is spread over its columns: sums over the eigenvalues of K̂, and
+    single ones, are off by that times the trace, and times its root.
+    """
+    if core.negative_mass > 0:
+        return True  # it has been judged, and cut
+    largest = float(np.linalg.eigvalsh(gram.squared)[-1]) if len(gram.squared) else 0.0
+    if largest > 0:
+        share = float(np.trace(gram.squared)) / largest
+        core.eta = max(core.eta, error * max(share / len(gram.squared), np.sqrt(share) / 8))
+    core.judge_excess(gram.lengths - diagonal, diagonal, largest)
+    return core.negative_mass == 0
 
 
 def _columns(

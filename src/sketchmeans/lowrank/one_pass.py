@@ -9,7 +9,7 @@ from scipy import linalg
 
 from sketchmeans._arrays import Array, FloatArray
 from sketchmeans.blas import OneBlasThread
-from sketchmeans.blocks import apply_in_place, gram, multiply_rows, row_blocks
+from sketchmeans.blocks import apply_in_place, gram, multiply_rows, row_blocks, triangle
 from sketchmeans.engine import ALONE, Pass, Run
 from sketchmeans.lowrank.core import CUT, EPS, Core, measured_pass
 from sketchmeans.lowrank.request import Truncation
@@ -159,16 +159,23 @@ def _leading_basis(W: FloatArray, rank: int, eta: float) -> FloatArray:
 
 
 def _orthonormalise(W: FloatArray, eta: float) -> FloatArray:
-    """Orthonormalise the columns of W in place by two rounds of Gram and eigh; drop the null ones.
+    """Orthonormalise the columns of W in place; drop those that are noise.
 
-    NOTE: as accurate as QR for this purpose, needs no second n × width array, and survives a
-    constant kernel (test_more_passes_survive_rank_deficiency).
+    NOTE: needs no second n × width array, and survives a constant kernel
+    (test_more_passes_survive_rank_deficiency). The Gram matrix of W has squared its condition
+    number and would lose directions of a nearly constant kernel, so the first of the two rounds
+    takes singular values from a QR decomposition by blocks.
     """
-    for _ in range(2):
-        values, V = np.linalg.eigh(gram(W, W))
-        keep = values > max(len(values) * CUT * EPS, eta**2) * values.max(initial=0.0)
-        M = V[:, keep] / np.sqrt(values[keep])
-        for rows in row_blocks(len(W)):
-            W[rows, : M.shape[1]] = W[rows] @ M
-        W = W[:, : M.shape[1]]
-    return W
+    R = triangle((W[rows] for rows in row_blocks(len(W))), W.shape[1])
+    _, sizes, Vt = np.linalg.svd(R)
+    keep = sizes > max(len(sizes) * EPS, eta) * sizes.max(initial=0.0)
+    W = _multiplied(W, Vt[: len(sizes)][keep].T / sizes[keep])
+    values, V = np.linalg.eigh(gram(W, W))
+    return _multiplied(W, V / np.sqrt(values))
+
+
+def _multiplied(W: FloatArray, M: FloatArray) -> FloatArray:
+    """Overwrite the first columns of W with WM, and return them."""
+    for rows in row_blocks(len(W)):
+        W[rows, : M.shape[1]] = W[rows] @ M
+    return W[:, : M.shape[1]]

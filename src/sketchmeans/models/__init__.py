@@ -2,8 +2,8 @@
 
 ``container`` has the bytes of a file, ``schema`` what the file of each estimator holds and the
 checks of its header, ``points`` the kernel of new points as arrays; ``saving`` and ``loading`` take
-a model from memory to the file and back. May import: kernels, operators, certificate,
-estimators.
+a model from memory to the file and back. May import: kernels, operators, lowrank,
+certificate, estimators.
 """
 
 from sketchmeans.models.container import ModelFileError

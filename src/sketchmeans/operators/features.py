@@ -118,14 +118,16 @@ class FeatureOperator(KernelOperator):
 
     def hold(self, run: Run = ALONE) -> None:
         """Make B once, n × width numbers, in place of once a stream."""
-        first = self.block(slice(0, 1))
+        blocks = self._blocks()
+        first = self.block(blocks[0])
         held = np.empty((self.shape[0], first.shape[1]), first.dtype)
+        held[blocks[0]] = first
 
         def fill(rows: slice) -> None:
             held[rows] = self.map.block(self.samples(rows))
 
         with Crew(run.n_threads) as crew:
-            crew.each(fill, self._blocks())
+            crew.each(fill, blocks[1:])
         self.held = held
 
     def _blocks(self) -> list[slice]:
