@@ -48,7 +48,8 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
     n_refine : int
         Exact Lloyd iterations in feature space after K-means, each one pass over K.
     n_init : int
-        Starts of K-means; the best is kept.
+        Starts of K-means; the best is kept. From 100,000 samples on, twice as many run on some of
+        them, and the best goes on over all.
     max_iter, tol
         Of K-means, as in scikit-learn.
     [kernel, gamma, degree, coef0, kernel_params]
@@ -66,7 +67,8 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         The objective: weighted sum of squared distances to the nearest centroid, in the
         embedding; after refinement in feature space, exactly.
     n_iter_ : int
-        Iterations of the best start of K-means.
+        Iterations of the best start of K-means: from 100,000 samples on, those on some of the
+        samples and those on all, each at most ``max_iter``.
     certificate_ : Certificate
         How far the labels can be from the best possible; ``print`` it.
     [eigenvalues_, rank_, gamma_, stats_, n_features_in_]
@@ -181,6 +183,7 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
                     embedded.embedding,
                     embedded.weights,
                     side_by_side=embedded.plan.n_starts,
+                    n_threads=embedded.plan.run.n_threads,
                 )
             labels, at_most, refined = found.labels_, np.inf, None
             if self.n_refine:
