@@ -1,11 +1,11 @@
 """Whether starts on some rows find what starts on all rows find, and from which n they are faster.
 
 Eleven data sets, embedded by Nyström columns or monomials, 2 to 26 clusters: the objective of
-K-means as it is for many rows, over that of ten starts of scikit-learn's on all rows. Then the
-seconds of both over n, on all cores. ``--choices`` tries other numbers of rows and of starts,
+K-means as it is for many rows, n_init=10, over that of ten starts of scikit-learn's on all rows.
+Then the seconds of both over n, on all cores. ``--choices`` tries other numbers of rows and of starts,
 ``--step`` other blocks and another way to sum them. ::
 
-    python -m benchmarks.many_rows [--choices] [--step]
+    python -m benchmarks.many_rows [--choices | --step]
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from sketchmeans.datasets import load_segmentation, make_rings
 from sketchmeans.engine import Crew
 from sketchmeans.estimators import kmeans, many_rows
 
-TOLERATED = 1.001
-SEEDS = range(100, 104)
+TOLERATED = 0.1
+SEEDS = range(100, 103)
 """Others than those by which the constants were chosen, 0 and 1."""
-SIZES = (40_000, 70_000, 100_000, 150_000, 300_000, 1_000_000)
+SIZES = (40_000, 70_000, 100_000, 200_000, 500_000)
 CHOICES = (
     (10_000, 2, 3, 5),
     (20_000, 1, 3, 5),
@@ -109,7 +109,7 @@ PROBLEMS = {
     "segmentation with jitter": Problem(
         100_000, 7, lambda n: jittered(standardized(load_segmentation()[0]), n), RBF
     ),
-    "uneven parts": Problem(300_000, 7, uneven, RBF),
+    "uneven parts": Problem(200_000, 7, uneven, RBF),
     "uneven parts, 12 clusters": Problem(100_000, 12, uneven, RBF),
     "uniform, no clusters": Problem(100_000, 20, uniform, RBF),
 }
@@ -207,33 +207,37 @@ def over_n(report: Report) -> None:
         for n in SIZES:
             run = partial(best, whole[:n], problem.n_clusters, SEED)
             tasks = {"all": partial(run, **ALL), "some": partial(run, MANY=0)}
-            seconds = interleaved(tasks, repeats=1 if n > 100_000 else 2)
+            seconds = interleaved(tasks, repeats=1)
             gain = seconds["all"] / seconds["some"]
             shown = [f"{seconds[way]:.2f} s" for way in ("all", "some")]
             taken = "some" if many_rows.drawn_rows(n, problem.n_clusters) else "all"
             rows.append([name, problem.n_clusters, n, *shown, f"{gain:.1f}", taken])
+            print(*rows[-1], flush=True)
     report.table(["data", "K", "n", "all rows", "some rows", "gain", "taken"], rows)
 
 
 def main(arguments: list[str] | None = None) -> Report:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--choices", action="store_true", help="try other constants, too")
-    parser.add_argument("--step", action="store_true", help="try other blocks, too")
+    parser.add_argument("--choices", action="store_true", help="try other constants")
+    parser.add_argument("--step", action="store_true", help="try other blocks")
     options = parser.parse_args(arguments)
     report = Report()
     if options.step:
         over_rows(report)
     if options.choices:
         try_choices(report)
+    if options.step or options.choices:
+        return report
     rows, worst = [], 0.0
     for name, problem, (ratios,) in quality([{"MANY": many_rows.MANY}], SEEDS):
         worst = max(worst, ratios.mean())
         shown = [f"{ratio:.5f}" for ratio in (ratios.mean(), ratios.min(), ratios.max())]
         rows.append([name, problem.n, problem.n_clusters, *shown])
+        print(*rows[-1], flush=True)
     report.table(["data", "n", "K", "mean over seeds", "least", "largest"], rows)
     over_n(report)
-    name = "objective from some rows over that from all, worst data set"
-    return report.conclude([Target(name, worst, TOLERATED, at_most=True)])
+    name = "objective from some rows above that from all, worst data set"
+    return report.conclude([Target(name, 100 * (worst - 1), TOLERATED, "%", at_most=True)])
 
 
 if __name__ == "__main__":
