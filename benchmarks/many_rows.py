@@ -2,7 +2,7 @@
 
 Eleven data sets, embedded by Nyström columns or monomials, 2 to 26 clusters: the objective of
 K-means as it is for many rows, n_init=10, over that of ten starts of scikit-learn's on all rows.
-Then the seconds of both over n, on all cores. ``--choices`` tries other numbers of rows and of starts,
+Then the seconds of both over n, on all cores. ``--choices`` tries other numbers of rows and starts,
 ``--step`` other blocks and another way to sum them. ::
 
     python -m benchmarks.many_rows [--choices | --step]
