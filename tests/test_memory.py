@@ -77,6 +77,21 @@ def test_a_limit_that_can_be_kept_is_kept_by_fewer_threads():
     assert peak <= limit
 
 
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="the peak is read from Linux's /proc"
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_many_samples_keep_to_their_plan_and_to_a_limit(dtype):
+    """K-means copies a part of the embedding only."""
+    n = 150_000
+    options = {"dtype": dtype, "kernel": "polynomial", "degree": 2}
+    peak, planned = measure(n, **options, n_jobs=4)
+    assert peak < planned < n * (2 * 24 + 12) * 8 + 110e6
+    limit = planned - 30_000_000
+    peak, planned = measure(n, **options, n_jobs=4, memory_limit=limit)
+    assert peak < planned <= limit
+
+
 def test_a_limit_that_cannot_be_kept_is_refused_before_the_start():
     X = np.random.default_rng(0).normal(size=(20_000, 5))
     with pytest.raises(

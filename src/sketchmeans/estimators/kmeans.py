@@ -1,8 +1,9 @@
-"""Plain K-means on the rows of an embedding, by scikit-learn."""
+"""Plain K-means on the rows of an embedding, by scikit-learn; of many rows, by blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -12,7 +13,26 @@ from sketchmeans.blas import OneBlasThread
 from sketchmeans.blocks import masses, relative_weights, row_blocks
 from sketchmeans.certificate.objective import memberships
 from sketchmeans.engine import Crew
+from sketchmeans.estimators.many_rows import (
+    FEW,
+    Lloyd,
+    RowBlocks,
+    draw,
+    drawn_rows,
+    grid,
+    more_seeds,
+)
 from sketchmeans.operators.cross import refuse_infinite
+
+
+@dataclass(frozen=True)
+class BestStart:
+    """The best of some starts of K-means, by the names that scikit-learn has for it."""
+
+    labels_: IntArray
+    cluster_centers_: FloatArray
+    n_iter_: int
+    inertia_: float
 
 
 def best_start(
@@ -22,9 +42,39 @@ def best_start(
     weights: FloatArray | None,
     *,
     side_by_side: int,
-) -> KMeans:
-    """Run a start of a K-means per seed, some side by side, each on one thread; return the best."""
+    n_threads: int,
+) -> BestStart:
+    """Run a start of a K-means per seed, some side by side, each on one thread; return the best.
+
+    Of many rows the starts, twice as many, see some, and the best of them goes on over all;
+    ``n_iter_`` counts the iterations on some rows and those on all, each ``max_iter`` at most.
+    """
     weights = relative_weights(weights)
+    count = drawn_rows(len(Y), model.n_clusters)
+    if count is None:
+        best = _starts(model, seeds, Y, weights, side_by_side)[0]
+        return BestStart(best.labels_, best.cluster_centers_, best.n_iter_, best.inertia_)
+    drawn = draw(Y, weights, count, model.n_clusters, seeds)
+    some = Y[drawn.rows]
+    starts = _starts(model, more_seeds(seeds), some, drawn.hits, side_by_side)[:FEW]
+    middle = some.mean(axis=0, dtype=np.float64).astype(Y.dtype)
+    del some
+    with Crew(n_threads) as crew:
+        blocks = RowBlocks(Y, weights, grid(len(Y), model.n_clusters, Y.shape[1]), crew)
+        lloyd = Lloyd(blocks, middle, model.max_iter, model.tol)
+        end, index = lloyd.finish([start.cluster_centers_ for start in starts])
+    n_iter = starts[index].n_iter_ + end.n_iter
+    return BestStart(np.concatenate(end.labels), end.centers + middle, n_iter, end.inertia)
+
+
+def _starts(
+    model: KMeans,
+    seeds: Sequence[int],
+    Y: FloatArray,
+    weights: FloatArray | None,
+    side_by_side: int,
+) -> list[KMeans]:
+    """Return scikit-learn's K-means from every seed, the best first."""
     found: dict[int, KMeans] = {}
 
     def start(index: int) -> None:
@@ -35,7 +85,7 @@ def best_start(
     # depend on them. The crew gives one thread to a start, and runs starts side by side.
     with Crew(side_by_side) as crew:
         crew.each(start, range(len(seeds)))
-    return found[min(found, key=lambda index: (found[index].inertia_, index))]
+    return [found[index] for index in sorted(found, key=lambda i: (found[i].inertia_, i))]
 
 
 def inertia(

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from sketchmeans.blocks import BLOCK
 from sketchmeans.engine.run import Run
+from sketchmeans.estimators.many_rows import drawn_rows, finish_bytes, starts_on_some
 from sketchmeans.lowrank.methods import Method
 from sketchmeans.lowrank.needs import kmeans_bytes
 from sketchmeans.lowrank.nystrom import holds_columns
@@ -140,8 +141,13 @@ class Budget:
         if self.operator.leaves_out:  # those are left to the map of new points
             stages.append(kept + self.operator.cross_bytes(rank, run))
         if self.n_clusters is not None:
-            kept += self.n_init * n * 4 + n * 16  # the labels of all starts
-            stages.append(kept + starts * kmeans_bytes(n, self.n_clusters, embedding))
+            drawn = drawn_rows(n, self.n_clusters)
+            labels = self.n_init if drawn is None else 1
+            kept += labels * n * 4 + n * 16  # the labels of all starts
+            if drawn is None:
+                stages.append(kept + starts * kmeans_bytes(n, self.n_clusters, embedding))
+            else:
+                stages.append(kept + self._of_many_rows(drawn, rank, run, starts))
             if ask.truncation == "early" and not method.landmarks:
                 width += rank  # the early form is held against the late one
             streamed = method.landmarks and not holds_columns(n, width, rank)
@@ -160,6 +166,17 @@ class Budget:
         own = operator.row_bytes(4 * rows) + 3 * rows * m * 8 + rows * n_clusters * 40
         own += 4 * rows * operator.n_features * 8 + 3 * m * n_clusters * 8 + THREAD_BYTES
         return run.n_threads * own + n * 48 + 8 * m * n_clusters * 8
+
+    def _of_many_rows(self, drawn: int, rank: int, run: Run, starts: int) -> int:
+        """Return what K-means takes where its starts see some rows, and Lloyd's iterations all."""
+        assert self.n_clusters is not None
+        some = drawn + self.n_clusters  # those that a draw missed may come in
+        rows = some * rank * self.itemsize
+        labels = starts_on_some(self.n_init) * some * 4
+        starting = rows + labels + some * 40 + starts * kmeans_bytes(some, self.n_clusters, rows)
+        n = self.operator.shape[0]
+        sizes = n, self.n_clusters, rank, self.itemsize, run.n_threads
+        return max(n * 16, starting, labels + finish_bytes(*sizes))
 
 
 def choose(

@@ -185,7 +185,7 @@ class KernelOperator(ABC):
 
     def rows_at_once(self, columns: int) -> int:
         """Return how many rows of the data are met at once where columns of K are computed."""
-        return max(64, min(BLOCK, (1 << 19) // max(columns, self.n_features, 1)))
+        return max(64, min(BLOCK, (1 << 20) // max(columns, self.n_features, 1)))
 
     def rectangle(self, rows: IntArray, indices: IntArray, run: Run = ALONE) -> FloatArray:
         """Return K[rows, indices] in float64: a kernel entry each."""

@@ -32,7 +32,7 @@ packed copy of the data.
 DIAGONAL_ROWS = 320
 """Rows of the parts of a large tile on the diagonal; a multiple of 16."""
 
-CROSS_ROWS, CROSS_COLUMNS = 256, 1024
+CROSS_ROWS, CROSS_COLUMNS = 1024, 1024
 """The tiles of new points; fixed, for they decide the bits."""
 
 CROSS_PACKED_BYTES = 1 << 26
@@ -191,21 +191,17 @@ class NativeTiles:
         """Return the whole kernel of both sets of points; nothing is multiplied."""
         n_rows, n_columns = self.left.points.n_samples, self.right.points.n_samples
         T = np.empty((n_rows, n_columns), self.omega.dtype)
-        for rows in row_blocks(n_rows, CROSS_ROWS):
-            for columns in row_blocks(n_columns, CROSS_COLUMNS):
-                whole = T[rows] if n_columns <= CROSS_COLUMNS else None
-                part = self._values(rows, columns, whole)
-                if whole is None:
-                    T[rows, columns] = part
-        return T
-
-    def _values(self, rows: slice, columns: slice, out: FloatArray | None) -> FloatArray:
-        """Return one tile, in ``out`` if that is given; refuse what is not finite."""
-        shape = rows.stop - rows.start, columns.stop - columns.start
-        T = np.empty(shape, self.omega.dtype) if out is None else out
-        squares = self._tile(rows, columns, np.empty((shape[0], 0)), None, None, T)
-        if not np.isfinite(squares):  # of float32 the squares alone may be infinite
-            refuse_infinite(T, rows.start)
+        rows = slice(0, n_rows)
+        parts = row_blocks(n_columns, CROSS_COLUMNS)
+        for columns in parts:
+            tile = (
+                T if len(parts) == 1 else np.empty((n_rows, columns.stop - columns.start), T.dtype)
+            )
+            squares = self._tile(rows, columns, np.empty((n_rows, 0)), None, None, tile)
+            if not np.isfinite(squares):  # of float32 the squares alone may be infinite
+                refuse_infinite(tile)
+            if tile is not T:
+                T[:, columns] = tile
         return T
 
     def _tile(
