@@ -141,7 +141,7 @@ HEADERS = [
     ("plain", "its parameters are not those of KernelKMeans", {"parameters": []}),
     ("plain", "its parameters are not those", {"parameters.evil": 1}),
     ("plain", "n_init=-3 is too small", {"parameters.n_init": -3}),
-    ("plain", "n_init='10' must be a whole number", {"parameters.n_init": "10"}),
+    ("plain", "n_init='10' is not known", {"parameters.n_init": "10"}),
     ("plain", "is neither a number nor a short text", {"parameters.rank": [[1]]}),
     ("plain", "is neither a number nor a short text", {"parameters.gamma": "m" * 2000}),
     ("plain", "kernel='__import__' is not known", {"parameters.kernel": "__import__"}),
