@@ -2,7 +2,7 @@
 
 The default set takes about ten minutes; ``--full`` adds a million samples and slower rivals, and
 takes half an hour. The other scripts (``tile_parts``, ``native_switches``, ``hadamard_switch``,
-``feature_switch``, ``methods``, ``defaults``) are the evidence behind constants and defaults; run
+``feature_switch``, ``method_switch``, ``many_rows``, ``methods``, ``defaults``) are the evidence behind constants and defaults; run
 them by name. ::
 
     python -m benchmarks [--full] [--out build/benchmarks]
@@ -19,6 +19,9 @@ from benchmarks import (
     end_to_end,
     files,
     fit_profile,
+    landmark_curve,
+    landmark_quality,
+    landmark_rates,
     linear_growth,
     native_tile,
     peak_memory,
@@ -41,6 +44,9 @@ def main(arguments: list[str] | None = None) -> None:
         "fit_profile": lambda: fit_profile.main([]),
         "peak_memory": lambda: peak_memory.main([]),
         "files": files.main,
+        "landmark_rates": landmark_rates.main,
+        "landmark_quality": lambda: landmark_quality.main([]),
+        "landmark_curve": landmark_curve.main,
         "end_to_end": lambda: end_to_end.main(full),
     }
     found = environment()

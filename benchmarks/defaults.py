@@ -70,6 +70,7 @@ class Problem:
         """Cluster from a sketch, and see whether Lloyd from there finds anything better."""
         rank, width = CHOICES[choice](self.k)
         options = {"gamma": self.gamma, "rank": rank, "oversampling": width - rank}
+        options |= {"method": "one-pass"}
         model = KernelKMeans(self.k, **options, n_passes=n_passes, random_state=seed)
         labels = model.fit_predict(self.X)
         self.found.setdefault((choice, n_passes), []).append(labels)

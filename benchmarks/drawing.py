@@ -26,6 +26,9 @@ def draw_all(record: dict[str, Any], folder: Path) -> None:
     draw(Folder(folder), "passes", lambda figure: draw_passes(figure, rows), (8, 4.4))
     cells = record["benchmarks"]["end_to_end"]["data"]["cells"]
     draw(Folder(folder), "growth", lambda figure: draw_growth(figure, cells), (10.5, 4.6))
+    curves = record["benchmarks"].get("landmark_curve", {}).get("data", {}).get("curves")
+    if curves is not None:
+        draw(Folder(folder), "curve", lambda figure: draw_curves(figure, curves), (10.5, 4.2))
 
 
 def draw_passes(figure: Any, rows: list[list[Any]]) -> None:
@@ -63,6 +66,23 @@ def draw_growth(figure: Any, cells: list[dict[str, Any]]) -> None:
         ax.set(xscale="log", yscale="log", xlabel="samples n", ylabel=label)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center")
+
+
+def draw_curves(figure: Any, curves: dict[str, dict[str, list[float]]]) -> None:
+    """Draw the excess of the exact objective against time, a panel per n, a line per method."""
+    axes = figure.subplots(1, len(curves))
+    for ax, (n, points) in zip(axes, curves.items(), strict=True):
+        for i, who in enumerate(("ours", "Nystroem")):
+            mine = {name: point for name, point in points.items() if name.startswith(who)}
+            seconds, excess = zip(*mine.values(), strict=True)
+            above = [100 * value for value in excess]
+            ax.plot(seconds, above, marker=MARKERS[i], color=COLOURS[3 * i], label=who)
+            for name, x, y in zip(mine, seconds, above, strict=True):
+                ax.annotate(name.split()[1], (x, y), xytext=(3, 3), textcoords="offset points")
+        ax.set(xscale="log", yscale="symlog", xlabel="seconds", title=f"n = {int(n):,}")
+        ax.set_yscale("symlog", linthresh=0.01)
+        ax.set_ylabel("objective above the least, %")
+        ax.legend()
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         over K; with landmarks in the feature space of these, each nm kernel entries (and nm for
         the first). "auto" is 5 with landmarks, and 0 without.
     n_init : int or "auto"
-        Starts of K-means; the best is kept. "auto" is 10, and 30 with landmarks. From 60,000
+        Starts of K-means; the best is kept. "auto" is 10, and 30 with landmarks. From 40,000
         samples on, twice as many run on some of them, and the best goes on over all.
     max_iter, tol
         Of K-means, as in scikit-learn.
@@ -74,7 +74,7 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         after refinement in feature space, exactly; after refinement with landmarks an upper bound
         of that, with centroids in their feature space. ``stats_["objective"]`` says which.
     n_iter_ : int
-        Iterations of the best start of K-means: from 60,000 samples on, those on some of the
+        Iterations of the best start of K-means: from 40,000 samples on, those on some of the
         samples and those on all, each at most ``max_iter``.
     certificate_ : Certificate
         How far the labels can be from the best possible; ``print`` it.

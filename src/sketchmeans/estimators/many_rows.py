@@ -19,7 +19,7 @@ from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blocks import distinct_rows, masses, row_blocks
 from sketchmeans.engine import Crew
 
-MANY = 60_000
+MANY = 40_000
 """Rows from which the starts run on some of them.
 
 Measured by ``python -m benchmarks.many_rows``.
