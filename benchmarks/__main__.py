@@ -2,8 +2,8 @@
 
 The default set takes about ten minutes; ``--full`` adds a million samples and slower rivals, and
 takes half an hour. The other scripts (``tile_parts``, ``native_switches``, ``hadamard_switch``,
-``feature_switch``, ``method_switch``, ``many_rows``, ``methods``, ``defaults``) are the evidence behind constants and defaults; run
-them by name. ::
+``feature_switch``, ``method_switch``, ``many_rows``, ``methods``, ``defaults``) are the evidence
+behind constants and defaults; run them by name. ::
 
     python -m benchmarks [--full] [--out build/benchmarks]
 """

@@ -49,8 +49,7 @@ CHOICES: dict[str, dict[str, Any]] = {
 
 def data_sets() -> Iterator[tuple[str, np.ndarray, int]]:
     """Yield name, samples and clusters of sets that ship with packages; at most 5300 samples."""
-    X, y = datasets.load_digits(return_X_y=True)
-    yield "digits", X / 16, 10
+    yield "digits", datasets.load_digits().data / 16, 10
     for name, k in (("breast_cancer", 2), ("wine", 3)):
         X, _ = getattr(datasets, f"load_{name}")(return_X_y=True)
         yield name.replace("_", " "), _standard(X), k

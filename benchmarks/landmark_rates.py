@@ -1,7 +1,7 @@
 """How fast streams over the columns of landmarks run, and which form of recovery is the cheaper.
 
 - The streamed product C·B, kernel evaluation included, against a symmetric pass of the native
-  engine: multiply-adds per second. 20 features, RBF, as wide as the default embedding of 8 clusters.
+  engine: multiply-adds per second. 20 features, RBF, as wide as the embedding of 8 clusters is.
 - The Gram form, kernel evaluation included, against the same two products, C·T and FᵀF, by BLAS on
   a C that is stored, on all threads.
 - The Gram form against subspace iteration on K̂ (a start and two steps, as wide as a one-pass

@@ -31,6 +31,7 @@ def command(write: str | None, force: bool) -> None:
     if write is None:
         _show_rings()
         _show_digits()
+        _show_many()
         return
     for path in write_examples(write, force=force):
         click.echo(path)
@@ -137,7 +138,7 @@ def _show_digits() -> None:
 
     digits = load_digits()
     start = time.perf_counter()
-    model = KernelKMeans(10, gamma="4*median", n_passes=2, n_refine=1, random_state=0)
+    model = KernelKMeans(10, gamma="4*median", n_refine=1, random_state=0)
     model.fit(digits.data / 16)
     seconds = time.perf_counter() - start
     with OneBlasThread():
@@ -157,5 +158,25 @@ def _show_digits() -> None:
         f"  {model.stats_['passes']} passes over the kernel, "
         f"{model.stats_['kernel_entries'] / 1e6:.1f} million entries, {seconds:.1f} s, "
         f"{model.stats_['n_threads']} threads.\n"
+    )
+    click.echo("  " + str(model.certificate_).replace("\n", "\n  ") + "\n")
+
+
+def _show_many() -> None:
+    """Cluster so many points that landmarks are taken, with nothing said about the method."""
+    from sketchmeans.advice.comparing import accuracy
+    from sketchmeans.datasets import make_rings
+    from sketchmeans.estimators import KernelKMeans
+
+    X, truth = make_rings(100_000, random_state=0)
+    start = time.perf_counter()
+    model = KernelKMeans(2, random_state=0).fit(X)
+    seconds = time.perf_counter() - start
+    click.echo("The rings again, 100,000 points, rbf kernel, every option at its default.\n")
+    click.echo(
+        f"  Right for {accuracy(truth, model.labels_):.1%} of the points after {seconds:.1f} s. "
+        f"Method: {model.stats_['method']},\n  {model.n_landmarks_} landmarks: "
+        f"{model.stats_['kernel_entries'] / len(X):,.0f} kernel entries a point, where a pass takes "
+        f"{(len(X) + 1) / 2:,.0f}.\n"
     )
     click.echo("  " + str(model.certificate_).replace("\n", "\n  "))
