@@ -45,7 +45,7 @@ def test_choices_of_options_are_those_of_the_library():
     from sketchmeans.lowrank import METHODS
 
     assert set(shared.KERNELS) == {*KERNELS, *ALIASES, "precomputed"}
-    assert set(shared.METHODS) == set(METHODS)
+    assert set(shared.METHODS) == {"auto", *METHODS}
 
 
 def test_messages_name_flags_that_there_are():

@@ -176,7 +176,7 @@ def _show_many() -> None:
     click.echo(
         f"  Right for {accuracy(truth, model.labels_):.1%} of the points after {seconds:.1f} s. "
         f"Method: {model.stats_['method']},\n  {model.n_landmarks_} landmarks: "
-        f"{model.stats_['kernel_entries'] / len(X):,.0f} kernel entries a point, where a pass takes "
-        f"{(len(X) + 1) / 2:,.0f}.\n"
+        f"{model.stats_['kernel_entries'] / len(X):,.0f} kernel entries per point, where a pass "
+        f"takes {(len(X) + 1) / 2:,.0f}.\n  At most {model.certificate_.relative_gap:.1%} above the "
+        "best possible objective."
     )
-    click.echo("  " + str(model.certificate_).replace("\n", "\n  "))

@@ -21,7 +21,8 @@ from sketchmeans.operators import KernelOperator, NewPoints
 _KMEANS_ITERATIONS = 20
 _FEW = 128
 """Landmarks up to which K-means starts from k-means++: beyond, that takes ten times as long as the
-rest, and the centers of random starts serve as well (``python -m benchmarks.landmarks``)."""
+rest, and the centers of random starts serve as well (``python -m benchmarks.landmark_quality
+--choices``)."""
 _ROWS_PER_LANDMARK, _LEAST_ROWS = 20, 5000
 
 
