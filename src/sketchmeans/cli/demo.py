@@ -177,6 +177,6 @@ def _show_many() -> None:
         f"  Right for {accuracy(truth, model.labels_):.1%} of the points after {seconds:.1f} s. "
         f"Method: {model.stats_['method']},\n  {model.n_landmarks_} landmarks: "
         f"{model.stats_['kernel_entries'] / len(X):,.0f} kernel entries per point, where a pass "
-        f"takes {(len(X) + 1) / 2:,.0f}.\n  At most {model.certificate_.relative_gap:.1%} above the "
-        "best possible objective."
+        f"takes {(len(X) + 1) / 2:,.0f}.\n  At most {model.certificate_.relative_gap:.1%} above "
+        "the best possible objective."
     )
