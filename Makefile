@@ -8,7 +8,8 @@ NATIVE := CMakeLists.txt $(wildcard native/*.c native/*.h)
 ENGINE_TESTS := tests/test_native.py tests/test_native_maps.py tests/test_engine.py
 # What must hold whatever computes the tiles: not the native engine itself, nor files, pages and plots.
 EITHER_ENGINE := $(addprefix tests/test_, $(addsuffix .py, bounds certificate costs determinism engine \
-  estimators hostile_data kernels lowrank one_pass operators quality sketches starts streams threads))
+  estimators hostile_data kernels landmarks lowrank many_rows one_pass operators quality sketches starts \
+  streams threads))
 
 .PHONY: run test test-numpy lint bench reproduce soak sanitize no-compiler clean
 

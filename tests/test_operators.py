@@ -220,3 +220,28 @@ def test_huge_gamma_gives_the_identity_and_no_nan(points):
             points.astype(dtype), Gaussian(1e300 if dtype is np.float64 else 1e36)
         )
         np.testing.assert_array_equal(dense_kernel(operator), np.eye(300))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_samples", [7, 1500])
+@pytest.mark.parametrize("kind", EXAMPLES)
+def test_the_whole_kernel_of_new_points_is_that_of_its_tiles(kind, n_samples, dtype):
+    """Also where the samples are more than a native tile has columns."""
+    random = np.random.default_rng(0)
+    X, new = random.normal(size=(n_samples, 4)), random.normal(size=(37, 4))
+    for make in (np.asarray, sparse.csr_matrix):
+        operator = DataOperator(make(X.astype(dtype)), EXAMPLES[kind])
+        cross = operator.against(make(new.astype(dtype)))
+        values = cross.values()
+        assert values.dtype == dtype
+        tolerance = 3e-5 if dtype == np.float32 else 1e-12
+        np.testing.assert_allclose(values, cross.dense(), rtol=tolerance, atol=tolerance)
+
+
+def test_a_whole_kernel_that_is_not_finite_is_refused_with_the_point():
+    kernel = Polynomial(gamma=1.0, degree=9, coef0=0.0)
+    operator = DataOperator(np.full((5, 2), 1e3, np.float32), kernel)
+    new = np.ones((40, 2), np.float32)
+    new[23] = 1e4
+    with pytest.raises(ValueError, match="kernel of point 23 with"):
+        operator.against(new).values()
