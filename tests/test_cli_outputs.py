@@ -27,7 +27,7 @@ def test_results_go_to_standard_output_and_nothing_else(rings, tmp_path):
     assert "300 rows of 2 columns" in shown.stderr
     shown = run(*arguments, *QUADRATIC, "-v")
     assert "kernel passes: done at" in shown.stderr
-    assert "passes over the kernel: 1; kernel entries:" in shown.stdout
+    assert "passes over the kernel: 2; kernel entries:" in shown.stdout
 
 
 @pytest.mark.parametrize("option", ["-o", "--report", "--save"])

@@ -51,7 +51,7 @@ def test_fewer_rows_are_clustered_by_scikit_learn_as_ever():
     np.testing.assert_array_equal(found.labels_, model.labels_)
     np.testing.assert_array_equal(found.cluster_centers_, model.cluster_centers_)
     assert (found.inertia_, found.n_iter_) == (model.inertia_, model.n_iter_)
-    assert drawn_rows(99_999, 8) is None
+    assert drawn_rows(39_999, 8) is None
     assert drawn_rows(100_000, 8) == 20_000
     assert drawn_rows(100_000, 1500) is None
 

@@ -99,7 +99,7 @@ def test_a_limit_that_cannot_be_kept_is_refused_before_the_start():
         match=r"memory_limit=10 MB cannot be kept: 20,000 samples with width=36 need .* MB at the "
         r"least \(sketch 5.92 MB.*Raise memory_limit, or lower rank",
     ):
-        KernelKMeans(8, memory_limit="10MB").fit(X)
+        KernelKMeans(8, method="one-pass", memory_limit="10MB").fit(X)
 
 
 @pytest.mark.parametrize(

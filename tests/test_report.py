@@ -94,7 +94,7 @@ def test_it_says_what_was_asked_and_how_to_repeat_it(report, model):
     assert asked["samples"] == "150"
     assert asked["features"] == "4 (float64)"
     assert asked["kernel"] == f"rbf, γ = {model.gamma_:.5g} (median)"
-    assert asked["method"] == "one-pass, 2 passes"
+    assert asked["method"] == "one-pass, 2 passes (an option that belongs to it was given)"
     assert asked["rank of the embedding"] == "13 (asked: auto)"
     options = {row[0]: row[1] for row in report.table("coef0")}
     assert options == {name: repr(value) for name, value in model.get_params().items()}

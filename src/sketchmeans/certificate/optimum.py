@@ -20,11 +20,14 @@ from sketchmeans.certificate.moments import Moments
 def optimum_lower_bound(known: Moments, n_clusters: int) -> float:
     """L(C*) ≥ tr JKJ − S_max (the moment theorem); without moments, Σ_{i ≥ K} λ_i(JK̂J).
 
-    tr JKJ − S_max does not fall when the trace grows: the lower end of its interval is safe.
+    tr JKJ − S_max does not fall when the trace grows: the lower end of its interval is safe. Of the
+    eigenvalues of JK̂J each may be off, or all of them together: K + N ≽ K̂ with tr N at most the
+    slack raises no sum of eigenvalues beyond K by more than that.
     """
     k = n_clusters - 1
-    theta, t = known.theta, known.trace_lower
-    trace_form = float(theta[k:].sum())
+    values, t = known.eigenvalues, known.trace_lower
+    theta = np.maximum(values - known.drop, 0.0)
+    trace_form = max(float(theta[k:].sum()), float(values[k:].sum()) - known.slack)
     if not np.isfinite(known.squares):
         return max(trace_form - known.error, 0.0)
     most = leading_sum_bound(theta, k, t, known.squares, known.count)
