@@ -327,3 +327,44 @@ def test_streams_run_on_any_executor_in_the_order_of_blocks(streamed):
         other = features.gram(near, Run(threads))
         np.testing.assert_array_equal(first.squared, other.squared)
         np.testing.assert_array_equal(first.centred, other.centred)
+
+
+def test_few_distinct_rows_are_the_landmarks_dense_or_sparse():
+    X = np.zeros((600, 40))
+    X[:500, 0] = 1
+    X[np.arange(500, 600), 1 + np.arange(100) % 5] = 1
+    options = {"gamma": 1.0, "method": "nystrom", "n_landmarks": 50, "random_state": 0}
+    for rows in (X, sparse.csr_matrix(X)):
+        model = KernelKMeans(6, **options).fit(rows)
+        assert model.n_landmarks_ == 6
+        assert model.inertia_ < 1e-9
+        assert len(np.unique(model.labels_)) == 6
+
+
+@pytest.mark.parametrize("sketch", METHODS["nystrom"].sketches)
+def test_no_landmark_is_spent_on_a_sample_that_counts_nothing(kept, sketch):
+    X = data()[:200]
+    weights = np.zeros(200)
+    weights[np.random.default_rng(0).choice(200, 30, replace=False)] = 1
+    options = {"method": "nystrom", "n_landmarks": 30, "rank": 5, "gamma": 2.0, "random_state": 0}
+    model = KernelEmbedding(sketch=sketch, **options).fit(X, sample_weight=weights)
+    counted = KernelEmbedding(5, method="exact", gamma=2.0).fit(X[weights > 0])
+    np.testing.assert_allclose(model.eigenvalues_, counted.eigenvalues_, rtol=1e-9)
+
+
+def test_wide_sparse_rows_are_not_reckoned_as_if_they_became_dense():
+    random = np.random.default_rng(0)
+    places = np.repeat(np.arange(3000), 90), random.integers(0, 300_000, 270_000)
+    X = sparse.csr_matrix((random.random(270_000), places), shape=(3000, 300_000))
+    options = {"n_init": 1, "n_jobs": 1, "memory_limit": "100MB", "random_state": 0}
+    model = KernelKMeans(4, method="nystrom", **options).fit(X)
+    assert model.stats_["planned_bytes"] < 1e8
+
+
+def test_samples_at_equal_distance_keep_their_labels_in_predict():
+    random = np.random.default_rng(1)
+    X = random.normal(size=(90, 4)) + 5 * random.integers(0, 3, (90, 1))
+    X = np.vstack([X, np.full((1, 4), 1e9)])
+    options = {"gamma": 1e-12, "method": "nystrom", "n_landmarks": 91, "random_state": 0}
+    model = KernelKMeans(4, **options).fit(X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)

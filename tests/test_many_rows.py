@@ -188,3 +188,12 @@ def test_iterations_are_those_on_some_rows_and_on_all(small):
     Y = blobs(3000, 6, spread=5)
     assert cluster(Y, 6, max_iter=1).n_iter_ == 2
     assert cluster(Y, 6, max_iter=3).n_iter_ == 6
+
+
+def test_fewer_rows_that_count_than_clusters_are_clustered_all_the_same(small):
+    Y = np.random.default_rng(0).normal(size=(3000, 3))
+    weights = np.zeros(3000)
+    weights[:3] = 1
+    found = cluster(Y, 5, weights)
+    assert found.inertia_ == pytest.approx(0, abs=1e-12)
+    assert found.labels_.shape == (3000,)

@@ -88,22 +88,27 @@ def sums_of_squares(block: Any) -> FloatArray:
     return np.vecdot(block, block)
 
 
-def distinct_rows(X: Any, enough: int) -> int:
-    """Count distinct rows of X, up to ``enough``; looks at no more rows than it must."""
-    seen: set[bytes] = set()
-    for rows in data_blocks(X):
-        block = X[rows]
+def first_distinct(X: Any, enough: int, among: IntArray | None = None) -> IntArray:
+    """Return where distinct rows of X come first, up to ``enough``; looks no further than it must.
+
+    Among all rows, or among some that are given in order.
+    """
+    places = np.arange(X.shape[0]) if among is None else among
+    first: dict[bytes, int] = {}
+    for rows in row_blocks(len(places), 256):
+        block = X[places[rows]]
         for row in range(block.shape[0]):
             if sparse.issparse(block):
                 span = slice(block.indptr[row], block.indptr[row + 1])
                 stored = block.data[span] != 0
                 values = block.data[span][stored]
-                seen.add(block.indices[span][stored].tobytes() + values.tobytes())
+                seen = block.indices[span][stored].tobytes() + values.tobytes()
             else:
-                seen.add((block[row] + 0.0).tobytes())  # −0.0 and 0.0 are one value
-            if len(seen) >= enough:
-                return enough
-    return len(seen)
+                seen = (block[row] + 0.0).tobytes()  # −0.0 and 0.0 are one value
+            first.setdefault(seen, int(places[rows.start + row]))
+            if len(first) >= enough:
+                return np.array(list(first.values()), np.intp)
+    return np.array(list(first.values()), np.intp)
 
 
 def masses(weights: FloatArray | None, n: int) -> FloatArray:

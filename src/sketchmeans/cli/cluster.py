@@ -244,7 +244,7 @@ def _summary(result: dict[str, Any], model: Any, verbose: bool) -> str:
         str(Table(tuple(rows))),
     ]
     if model.method == "auto":
-        parts[0] += f" Method: {model.stats_['method']}, for {model.stats_['why']}."
+        parts[0] += f" Method: {model.stats_['method']}, because {model.stats_['why']}."
     if "agreement" in result:
         found = result["agreement"]
         parts.append(

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blas import OneBlasThread
-from sketchmeans.blocks import distinct_rows
+from sketchmeans.blocks import first_distinct
 from sketchmeans.certificate.certifying import Wanted, certificate_for
 from sketchmeans.certificate.objective import cluster_sums
 from sketchmeans.checks import check_count, check_number
@@ -24,7 +24,11 @@ from sketchmeans.estimators.documents import described_by
 from sketchmeans.estimators.embedded import Embedded
 from sketchmeans.estimators.embedding import KernelEmbedding
 from sketchmeans.estimators.kmeans import best_start, inertia, move_centers, nearest_centers
-from sketchmeans.estimators.landmark_lloyd import RefinedByLandmarks, refine_by_landmarks
+from sketchmeans.estimators.landmark_lloyd import (
+    LandmarkCentroids,
+    RefinedByLandmarks,
+    refine_by_landmarks,
+)
 from sketchmeans.estimators.lloyd import Refined, refine
 from sketchmeans.estimators.memory import Budget
 from sketchmeans.estimators.progress import FitProgress, with_callbacks
@@ -54,8 +58,9 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         over K; with landmarks in the feature space of these, each nm kernel entries (and nm for
         the first). "auto" is 5 with landmarks, and 0 without.
     n_init : int or "auto"
-        Starts of K-means; the best is kept. "auto" is 10, and 30 with landmarks. From 40,000
-        samples on, twice as many run on some of them, and the best goes on over all.
+        Starts of K-means; the best is kept. "auto" is 10, and with landmarks up to 30 where n,
+        n_clusters and rank leave them cheap. From 40,000 samples on they run on some of them, up
+        to 20 twice as many, and the best goes on over all.
     max_iter, tol
         Of K-means, as in scikit-learn.
     [kernel, gamma, degree, coef0, kernel_params]
@@ -291,7 +296,7 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         X = embedded.operator.data if embedded.operator is not None else None
         if X is None or len(np.unique(self.labels_)) < self.n_clusters:
             return
-        distinct = distinct_rows(X, self.n_clusters)
+        distinct = len(first_distinct(X, self.n_clusters))
         if distinct < self.n_clusters:
             warnings.warn(
                 f"Number of distinct clusters ({distinct}) found smaller than n_clusters "
@@ -315,6 +320,8 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         if self._centroids is not None:
             points = self._samples or self._new_points
             diagonal = points.diagonal_of(X) if measure else np.zeros(X.shape[0])
+            if isinstance(self._centroids, LandmarkCentroids):
+                return self._centroids.assign(points, X, diagonal, run)
             return self._centroids.assign(points.against(X), diagonal, run)
         Y = self._new_points.against(X).multiply(self._dual, run)
         return nearest_centers(Y, self.cluster_centers_.astype(np.float64))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from sketchmeans.estimators.many_rows import SOME
 from sketchmeans.estimators.sizing import auto_landmarks, auto_rank
 from sketchmeans.lowrank import METHODS
 from sketchmeans.operators import FeatureOperator, KernelOperator, PrecomputedOperator
@@ -12,12 +13,10 @@ from sketchmeans.text import setting
 
 REFINEMENTS = 5
 """What n_refine="auto" is with landmarks: see docs/defaults.md."""
-STARTS, LANDMARK_STARTS = 10, 30
-"""What n_init="auto" is without and with landmarks: after refinement in their feature space, what
-separates a fit from the best known is mostly the start that K-means took."""
-
-PASS_ENTRY, PASS_PRODUCT = 1.0, 1.0
-"""Costs of a kernel entry, beyond its features, and of a column of the sketch, in a pass."""
+STARTS, MOST_STARTS, START_COST = 10, 30, 6e7
+"""n_init="auto" is the first; with landmarks it is as often as n · K · (K + 10) goes into the cost,
+up to the second. After refinement in landmark space, what separates a fit from the best known is
+mostly the start that K-means took: ``python -m benchmarks.landmark_quality --choices``."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,11 @@ def decide(estimator: Any, operator: KernelOperator | None) -> Decision:
     if refine == "auto":
         refine = REFINEMENTS if landmarks else 0
     if starts == "auto":
-        starts = LANDMARK_STARTS if landmarks else STARTS
+        starts = STARTS
+        if landmarks and operator is not None:
+            n, k = min(operator.shape[0], SOME), estimator._n_clusters
+            cheap = int(START_COST / (n * k * (k + 10)))
+            starts = min(max(cheap, STARTS), MOST_STARTS)
     return Decision(method, why, int(passes), int(refine), int(starts))
 
 
@@ -87,7 +90,7 @@ def _chosen(estimator: Any, operator: KernelOperator | None) -> tuple[str, str]:
         return "one-pass", "the kernel is not positive semidefinite"
     n, clusters = operator.shape[0], estimator._n_clusters
     if prefers_landmarks(n, operator.n_features, clusters):
-        return "nystrom", "linear in n, and cheaper than two passes for so many samples"
+        return "nystrom", "it is linear in n, and cheaper than two passes for so many samples"
     return "one-pass", "two passes are cheaper than landmarks for so few samples"
 
 

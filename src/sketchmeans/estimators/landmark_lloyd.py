@@ -8,16 +8,17 @@ clusters. What falls is tr K − ⟨K̂, P⟩, an upper bound of the exact objec
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from sketchmeans._arrays import FloatArray, IntArray
-from sketchmeans.blocks import masses
+from sketchmeans.blocks import masses, row_blocks, rows_of
 from sketchmeans.certificate.objective import cluster_sums, memberships
 from sketchmeans.engine import ALONE, Crew, Run
 from sketchmeans.lowrank.result import Cost
-from sketchmeans.operators import FeatureOperator
-from sketchmeans.operators.cross import CrossKernel
+from sketchmeans.operators import FeatureOperator, NewPoints
+from sketchmeans.operators.base import rows_at_once
 
 
 @dataclass(frozen=True)
@@ -55,10 +56,23 @@ class LandmarkCentroids:
         return labels.astype(np.int32), np.maximum(squares, 0.0)
 
     def assign(
-        self, cross: CrossKernel, diagonal: FloatArray, run: Run
+        self, points: NewPoints, X: Any, diagonal: FloatArray, run: Run
     ) -> tuple[IntArray, FloatArray]:
-        """Return the nearest mean of each new point, and its squared distance."""
-        return self.nearest(cross.multiply(self.coefficients, run), diagonal)
+        """Return the nearest mean of each new point, and its squared distance.
+
+        By the arithmetic of the iterations, so that samples get the labels that they had.
+        """
+        labels, squares = np.empty(len(diagonal), np.int32), np.empty(len(diagonal))
+
+        def compute(rows: slice) -> None:
+            columns = points.against(rows_of(X, rows)).values().astype(np.float64, copy=False)
+            inner = columns @ self.coefficients
+            labels[rows], squares[rows] = self.nearest(inner, diagonal[rows])
+
+        with Crew(run.n_threads) as crew:
+            size = rows_at_once(len(self.coefficients), X.shape[1])
+            crew.each(compute, row_blocks(len(labels), size))
+        return labels, squares
 
 
 @dataclass(frozen=True)

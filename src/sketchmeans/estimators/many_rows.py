@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans._arrays import FloatArray, IntArray
-from sketchmeans.blocks import distinct_rows, masses, row_blocks
+from sketchmeans.blocks import first_distinct, masses, row_blocks
 from sketchmeans.engine import Crew
 
 MANY = 40_000
@@ -94,21 +94,17 @@ def draw(
         mass = np.cumsum(weights)
         hit = np.searchsorted(mass, at * mass[-1], side="right")
         hit = np.minimum(hit, np.flatnonzero(weights)[-1])
-    if distinct_rows(Y[np.unique(hit)], n_clusters) < n_clusters:
-        hit = np.concatenate([hit, _first_distinct(Y, weights, n_clusters)])
-    rows, hits = np.unique(hit, return_counts=True)
-    return Drawn(rows, hits.astype(np.float64))
-
-
-def _first_distinct(Y: FloatArray, weights: FloatArray | None, enough: int) -> IntArray:
-    """Return the first rows of positive weight that differ from each other, up to ``enough``."""
-    first: dict[bytes, int] = {}
-    for row in range(len(Y)):
-        if weights is None or weights[row] > 0:
-            first.setdefault((Y[row] + 0.0).tobytes(), row)  # −0.0 and 0.0 are one value
-            if len(first) == enough:
-                break
-    return np.array(list(first.values()), np.intp)
+    rows = np.unique(hit)
+    if len(first_distinct(Y[rows], n_clusters)) < n_clusters:
+        possible = np.arange(len(Y)) if weights is None else np.flatnonzero(weights)
+        hit = np.concatenate([hit, first_distinct(Y, n_clusters, possible)])
+    rows, counts = np.unique(hit, return_counts=True)
+    # scikit-learn asks for a row per cluster even where fewer count: others come in weightless.
+    others = np.setdiff1d(np.arange(min(len(Y), len(rows) + n_clusters)), rows)
+    others = others[: max(n_clusters - len(rows), 0)]
+    order = np.argsort(np.concatenate([rows, others]))
+    hits = np.concatenate([counts.astype(np.float64), np.zeros(len(others))])
+    return Drawn(np.concatenate([rows, others])[order], hits[order])
 
 
 def starts_on_some(n_init: int) -> int:

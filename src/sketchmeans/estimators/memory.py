@@ -16,7 +16,7 @@ from sketchmeans.blocks import BLOCK
 from sketchmeans.engine.run import Run
 from sketchmeans.estimators.many_rows import drawn_rows, finish_bytes, starts_on_some
 from sketchmeans.lowrank.methods import Method
-from sketchmeans.lowrank.needs import kmeans_bytes
+from sketchmeans.lowrank.needs import kmeans_bytes, takes_centers
 from sketchmeans.lowrank.nystrom import holds_columns
 from sketchmeans.lowrank.request import Request
 from sketchmeans.operators.base import THREAD_BYTES, KernelOperator
@@ -154,17 +154,19 @@ class Budget:
             block = min(n, BLOCK) * (rank if streamed else width)
             stages.append(kept + 4 * block * 8 + 6 * width**2 * 8)
             if method.landmarks:
-                stages.append(kept + self._landmark_bytes(width, self.n_clusters, run))
+                stages.append(kept + self._landmark_bytes(ask, self.n_clusters, run))
             elif self.n_refine:
                 stages.append(kept + refining_bytes(self.operator, self.n_clusters, run))
         return max(stages) + self.copied + OVERHEAD
 
-    def _landmark_bytes(self, m: int, n_clusters: int, run: Run) -> int:
+    def _landmark_bytes(self, ask: Request, n_clusters: int, run: Run) -> int:
         """Return what sums over clusters and iterations in landmark space take."""
-        operator = self.operator
+        operator, m = self.operator, ask.width
         n, rows = operator.shape[0], operator.rows_at_once(m)
         own = operator.row_bytes(4 * rows) + 3 * rows * m * 8 + rows * n_clusters * 40
-        own += 4 * rows * operator.n_features * 8 + 3 * m * n_clusters * 8 + THREAD_BYTES
+        own += 3 * m * n_clusters * 8 + THREAD_BYTES
+        if takes_centers(operator, ask):  # dense ones, which make rows dense
+            own += 4 * rows * operator.n_features * 8
         return run.n_threads * own + n * 48 + 8 * m * n_clusters * 8
 
     def _of_many_rows(self, drawn: int, rank: int, run: Run, starts: int) -> int:

@@ -302,8 +302,8 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         self._sketch_eigenvalues = low_rank.eigenvalues  # with those beyond the rank, for plots
         decision, whole = embedded.decision, low_rank.whole
         streamed = whole is not None and whole.gram is not None and whole.operator.held is None
-        self.width_ = low_rank.factor.shape[1] if streamed else embedded.width
-        self.n_landmarks_ = embedded.width if METHODS[decision.method].landmarks else None
+        self.n_landmarks_ = len(low_rank.dual) if METHODS[decision.method].landmarks else None
+        self.width_ = low_rank.factor.shape[1] if streamed else self.n_landmarks_ or embedded.width
         self.gamma_ = embedded.gamma
         self.stats_ = statistics(
             embedded.cost,

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans._arrays import FloatArray, IntArray
-from sketchmeans.blocks import data_blocks, distinct_rows, rows_of, sums_of_squares
+from sketchmeans.blocks import data_blocks, first_distinct, rows_of, sums_of_squares
 from sketchmeans.kernels.definitions import Kernel, Statistic
 from sketchmeans.kernels.points import Points, robust_center
 
@@ -159,7 +159,7 @@ def _same(values: FloatArray, value: float) -> bool:
 
 
 def _differ(X: Any) -> bool:
-    return distinct_rows(X, 2) > 1
+    return len(first_distinct(X, 2)) > 1
 
 
 def _options(kernel: Kernel) -> str:

@@ -12,7 +12,7 @@ from sklearn.cluster import KMeans
 
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blas import OneBlasThread
-from sketchmeans.blocks import distinct_rows, relative_weights, row_blocks
+from sketchmeans.blocks import first_distinct, relative_weights, row_blocks
 from sketchmeans.engine import Crew, NumpyTiles, RightHandSide, Run, tournament_pass
 from sketchmeans.lowrank.core import EPS
 from sketchmeans.lowrank.result import Cost
@@ -67,8 +67,9 @@ class Draw:
 
 def _uniform(draw: Draw) -> tuple[IntArray, Cost]:
     """Draw without replacement (Williams–Seeger)."""
-    n = draw.operator.shape[0]
-    return np.sort(draw.random.choice(n, draw.count, replace=False)), Cost()
+    possible = weighty(draw.operator)
+    count = min(draw.count, len(possible))
+    return np.sort(possible[draw.random.choice(len(possible), count, replace=False)]), Cost()
 
 
 def _by_diagonal(draw: Draw) -> tuple[IntArray, Cost]:
@@ -122,9 +123,10 @@ def _by_leverage(draw: Draw) -> tuple[IntArray, Cost]:
     Kernel entries: each level's points with the landmarks of the level below, and no others.
     Memory: n × count numbers.
     """
-    n, count = draw.operator.shape[0], draw.count
-    order = draw.random.permutation(n)
-    sizes = [n]
+    possible = weighty(draw.operator)
+    count = min(draw.count, len(possible))
+    order = possible[draw.random.permutation(len(possible))]
+    sizes = [len(possible)]
     while sizes[-1] > 2 * count:
         sizes.append(-(-sizes[-1] // 2))
     # Places in ``order``, the same at every level.
@@ -165,10 +167,9 @@ def kmeans_landmarks(operator: KernelOperator, count: int, seed: int) -> Landmar
         )
     chosen = subsample(operator, landmark_rows(count), seed)
     X = operator.data if len(chosen) == operator.shape[0] else operator.data[chosen]
-    if len(chosen) <= count or distinct_rows(X, count + 1) <= count:
-        if sparse.issparse(X):
-            return Landmarks(indices=chosen[:count])
-        return Landmarks(indices=np.sort(chosen[np.unique(X, axis=0, return_index=True)[1]]))
+    distinct = first_distinct(X, count + 1)
+    if len(distinct) <= count:
+        return Landmarks(indices=chosen[distinct])
     near_one, exponent = _near_one(X)
     weights = None if operator.weights is None else operator.weights[chosen]
     model = KMeans(
@@ -184,10 +185,15 @@ def kmeans_landmarks(operator: KernelOperator, count: int, seed: int) -> Landmar
     return Landmarks(points=points)
 
 
+def weighty(operator: KernelOperator) -> IntArray:
+    """Return the samples of positive weight."""
+    root = operator.root_weights
+    return np.arange(operator.shape[0]) if root is None else np.flatnonzero(root > 0)
+
+
 def subsample(operator: KernelOperator, count: int, seed: int) -> IntArray:
     """Return so many samples of positive weight, in order; all of them if there are no more."""
-    root = operator.root_weights
-    possible = np.arange(operator.shape[0]) if root is None else np.flatnonzero(root > 0)
+    possible = weighty(operator)
     if len(possible) <= count:
         return possible
     random = np.random.default_rng([seed, len(possible)])

@@ -47,23 +47,28 @@ def one_pass_needs(operator: KernelOperator, ask: Request) -> Needs:
     return Needs(W + Omega + max(passing, audit, recovering), kept)
 
 
+def takes_centers(operator: KernelOperator, ask: Request) -> bool:
+    """Whether landmarks are centers of K-means."""
+    sampling = auto_sampling(operator, ask.width) if ask.sketch == "auto" else ask.sketch
+    return sampling == "kmeans"
+
+
 def nystrom_needs(operator: KernelOperator, ask: Request) -> Needs:
     """The embedding and m × m matrices, what sampling takes, and C where it is held."""
     n, m = operator.shape[0], ask.width
-    sampling = auto_sampling(operator, m) if ask.sketch == "auto" else ask.sketch
     C = n * m * 8
     stages, centers = [], 0
-    if sampling == "kmeans":
+    if takes_centers(operator, ask):
         # Centers are dense, also of sparse data: some for K-means, some as landmarks.
         centers = 8 * m * operator.n_features
         rows = min(n, landmark_rows(m))
         stages.append(kmeans_bytes(rows, m, operator.row_bytes(rows)) + 4 * centers)
-    elif sampling == "column-norm":
+    elif ask.sketch == "column-norm":
         # A tile, its squares, and what makes it.
         rows = tile_rows(n)
         tiles = 4 * rows * rows * 8 + operator.row_bytes(4 * rows)
         stages.append(ask.run.n_threads * (tiles + THREAD_BYTES))
-    elif sampling == "leverage":
+    elif ask.sketch == "leverage":
         stages.append(C + operator.columns_bytes(m, ask.run) + _recovering(n, m))
     recovering, kept = streaming_bytes(operator, m, ask, centers)
     return Needs(max([*stages, recovering]) + _VECTORS * n * 8, kept)

@@ -185,7 +185,7 @@ class KernelOperator(ABC):
 
     def rows_at_once(self, columns: int) -> int:
         """Return how many rows of the data are met at once where columns of K are computed."""
-        return max(64, min(BLOCK, (1 << 20) // max(columns, self.n_features, 1)))
+        return rows_at_once(columns, self.n_features)
 
     def rectangle(self, rows: IntArray, indices: IntArray, run: Run = ALONE) -> FloatArray:
         """Return K[rows, indices] in float64: a kernel entry each."""
@@ -298,6 +298,11 @@ class KernelOperator(ABC):
         """Return what a product of a few new points with all samples allocates."""
         right = self.shape[0] * width * 8
         return right + run.n_threads * (2 * 256 * (256 + width) * 8 + THREAD_BYTES)
+
+
+def rows_at_once(columns: int, n_features: int) -> int:
+    """Return the rows of a block of so many columns of K, of data of so many features."""
+    return max(64, min(BLOCK, (1 << 20) // max(columns, n_features, 1)))
 
 
 def matrix_of(right: Right) -> Array:
