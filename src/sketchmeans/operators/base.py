@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -63,6 +64,9 @@ class NewPoints(Protocol):
 
     def diagonal_of(self, X: Any) -> FloatArray:
         """Return κ(x, x) for new points."""
+
+    def multiplier(self, right: FloatArray) -> Callable[[Any], FloatArray]:
+        """Return what multiplies the kernel of new points by this matrix, block after block."""
 
 
 class KernelOperator(ABC):
@@ -134,6 +138,10 @@ class KernelOperator(ABC):
     @abstractmethod
     def diagonal_of(self, X: Any) -> FloatArray:
         """Return κ(x, x) for new points, in float64."""
+
+    def multiplier(self, right: FloatArray) -> Callable[[Any], FloatArray]:
+        """Return what multiplies the kernel of new points by this matrix, block after block."""
+        return lambda X: self.against(X).multiply(right)
 
     def for_new_points(self) -> NewPoints:
         """Return what ``against`` and ``diagonal_of`` need, and no more."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ from sketchmeans.operators.base import (
     audited_rows,
     matrix_of,
 )
-from sketchmeans.operators.cross import CrossKernel
+from sketchmeans.operators.cross import CrossKernel, refuse_infinite
 from sketchmeans.operators.tiles import (
     CROSS_COLUMNS,
     CROSS_PACKED_BYTES,
@@ -224,29 +225,51 @@ class DataOperator(PointsOperator):
     def against(self, X: Any) -> CrossKernel:
         """Return the kernel between new rows and the samples, sparse or not as those are."""
         new = self._new(X)
-        tiles = self._tiles(new)
-
-        def native(right: Array, *, pack: bool) -> NativeTiles:
-            argument = Argument.of(self.kernel, self.dtype)
-            left = PackedPoints(new, argument, pack=False, block=CROSS_ROWS)
-            pack = pack and 0 < self._packed_bytes <= CROSS_PACKED_BYTES
-            samples = PackedPoints(self.points, argument, pack=pack, block=CROSS_COLUMNS)
-            n, width = right.shape
-            panels = Panels(
-                right.__getitem__, n, width, self.dtype, whole=True, block=CROSS_COLUMNS
-            )
-            return NativeTiles(tiles, left, samples, panels)
-
-        def product(right: Array, crew: Crew, run: Run) -> FloatArray:
-            return cross_product(native(right, pack=run.pack), new.n_samples, crew=crew)
-
-        def evaluate() -> FloatArray:
-            return native(np.empty((self.shape[0], 0)), pack=True).evaluate()
-
         shape = (new.n_samples, self.shape[0])
         if not self._native:
-            return CrossKernel(tiles, shape, self.dtype)
-        return CrossKernel(tiles, shape, self.dtype, product, evaluate=evaluate)
+            return CrossKernel(self._tiles(new), shape, self.dtype)
+
+        def product(right: Array, crew: Crew, run: Run) -> FloatArray:
+            tiles = self._native_cross(right, pack=run.pack)(new)
+            return cross_product(tiles, new.n_samples, crew=crew)
+
+        def evaluate() -> FloatArray:
+            return self._native_cross(np.empty((self.shape[0], 0)), pack=True)(new).evaluate()
+
+        return CrossKernel(self._tiles(new), shape, self.dtype, product, evaluate=evaluate)
+
+    def multiplier(self, right: FloatArray) -> Callable[[Any], FloatArray]:
+        """Return what multiplies κ(x, X) of new rows by this matrix, block after block.
+
+        What does not depend on the rows is prepared once; one thread works on a block.
+        """
+        if not self._native:
+            return super().multiplier(right)
+        tiles_of = self._native_cross(right, pack=True)
+
+        def multiply(X: Any) -> FloatArray:
+            new = self._new(X)
+            out = np.zeros((new.n_samples, right.shape[1]))
+            with np.errstate(over="ignore", invalid="ignore"):
+                tiles_of(new).multiply(slice(0, new.n_samples), out)
+            refuse_infinite(out)
+            return out
+
+        return multiply
+
+    def _native_cross(self, right: Array, *, pack: bool) -> Callable[[Points], NativeTiles]:
+        """Pack the samples and a matrix; return what makes the tiles of new points with them."""
+        argument = Argument.of(self.kernel, self.dtype)
+        pack = pack and 0 < self._packed_bytes <= CROSS_PACKED_BYTES
+        samples = PackedPoints(self.points, argument, pack=pack, block=CROSS_COLUMNS)
+        n, width = right.shape
+        panels = Panels(right.__getitem__, n, width, self.dtype, whole=True, block=CROSS_COLUMNS)
+
+        def tiles(new: Points) -> NativeTiles:
+            left = PackedPoints(new, argument, pack=False, block=CROSS_ROWS)
+            return NativeTiles(self._tiles(new), left, samples, panels)
+
+        return tiles
 
     def relative_error(self, right: Array, result: Pass, seed: int) -> tuple[float, int]:
         """Compute a few rows of W again in float64, by another formula where there is one."""

@@ -42,9 +42,9 @@ class FeatureMap(ABC):
     def block(self, X: Any) -> FloatArray:
         """Return B of a block of rows."""
 
-    def multiply(self, X: Any, right: FloatArray) -> FloatArray:
-        """Return B @ right in float64, for a narrow ``right``."""
-        return self.block(X).astype(np.float64, copy=False) @ right
+    def multiplier(self, right: FloatArray) -> Callable[[Any], FloatArray]:
+        """Return what makes B @ right in float64 of a block of rows, for a narrow ``right``."""
+        return lambda X: self.block(X).astype(np.float64, copy=False) @ right
 
     def expanded(self, coefficients: FloatArray) -> FloatArray:
         """Return T @ coefficients: what B is multiplied by in place of F."""
@@ -190,10 +190,11 @@ class FeatureOperator(KernelOperator):
         """Return F @ coefficients, n × width in float64, from one stream."""
         right = self.map.expanded(coefficients)
         out = np.empty((self.shape[0], right.shape[1]))
+        multiply = self.map.multiplier(right)
 
         def expand(rows: slice) -> None:
             if self.held is None:
-                out[rows] = self.map.multiply(self.samples(rows), right)
+                out[rows] = multiply(self.samples(rows))
             else:
                 out[rows] = self.held[rows].astype(np.float64, copy=False) @ right
             if self.root_weights is not None:
@@ -249,9 +250,10 @@ class FeatureOperator(KernelOperator):
                 return plain.features(rows).T @ right[rows]
 
             def expand(rows: slice) -> None:
-                out[rows] = self.map.multiply(rows_of(X, rows), self.map.expanded(total))
+                out[rows] = multiply(rows_of(X, rows))
 
             total = plain.summed(project, crew, lambda done: None)
+            multiply = self.map.multiplier(self.map.expanded(total))
             crew.each(expand, row_blocks(X.shape[0], self.map.rows_at_once))
             return out
 

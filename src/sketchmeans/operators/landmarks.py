@@ -7,6 +7,7 @@ more landmarks cost time, not memory.
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -40,9 +41,9 @@ class LandmarkFeatures(FeatureMap):
         """Return the kernel of rows with the landmarks."""
         return self.landmarks.against(X).values()
 
-    def multiply(self, X: Any, right: FloatArray) -> FloatArray:
-        """Return the kernel of rows with the landmarks, times ``right``: fused where it can be."""
-        return self.landmarks.against(X).multiply(right)
+    def multiplier(self, right: FloatArray) -> Callable[[Any], FloatArray]:
+        """Return what makes the kernel of rows with the landmarks, times ``right``, fused."""
+        return self.landmarks.multiplier(right)
 
 
 class LandmarkOperator(FeatureOperator):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -154,6 +155,10 @@ class GivenRows:
 
         n = K.shape[1] if self.chosen is None else len(self.chosen)
         return CrossKernel(tile, (K.shape[0], n), self.dtype)
+
+    def multiplier(self, right: FloatArray) -> Callable[[Any], FloatArray]:
+        """Return what multiplies given rows by this matrix, block after block."""
+        return lambda K: self.against(K).multiply(right)
 
     def diagonal_of(self, K: Any) -> FloatArray:
         """Return κ(x, x) for the samples themselves; rows of new points do not hold it."""
