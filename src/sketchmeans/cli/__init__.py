@@ -30,7 +30,7 @@ COMMANDS = {
     "compare": "all methods side by side, measured exactly",
     "choose": "how many clusters, which rank, which width",
     "info": "what is in a model file",
-    "demo": "two data sets, clustered or written as files",
+    "demo": "data sets, clustered or written as files",
     "reproduce": "the paper's table and figures, beside ours",
 }
 """Each command and what it is for, in the order of ``--help``."""

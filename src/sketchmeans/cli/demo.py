@@ -1,4 +1,4 @@
-"""``sketchmeans demo``: two data sets clustered, or written as files to try the commands on."""
+"""``sketchmeans demo``: data sets clustered, or written as files to try the commands on."""
 
 from __future__ import annotations
 

@@ -97,7 +97,9 @@ def _chosen(estimator: Any, operator: KernelOperator | None) -> tuple[str, str]:
 def prefers_landmarks(n: int, n_features: int, n_clusters: int | None) -> bool:
     """Whether landmarks and their refinements take less time than two passes over K.
 
-    ``python -m benchmarks.method_switch`` measures both, and fits the rule.
+    Both sides count what a sample costs in multiply-adds of a pass: products and entries of two
+    passes; the Gram matrix, the streams, and what does not grow with n, spread over the samples.
+    ``python -m benchmarks.method_switch`` measures both ways and the rule.
     """
     rank = auto_rank(n_clusters, n)
     m = auto_landmarks(n_clusters, rank, n)
