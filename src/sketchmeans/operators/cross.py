@@ -66,7 +66,8 @@ class CrossKernel:
         if self._evaluate is not None:
             return self._evaluate()
         everything = slice(0, self.shape[0]), slice(0, self.shape[1])
-        whole = self.tile(*everything, np.empty(self.shape, self.dtype))
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused below
+            whole = self.tile(*everything, np.empty(self.shape, self.dtype))
         refuse_infinite(whole)
         return whole
 
