@@ -27,7 +27,7 @@ from benchmarks import (
     peak_memory,
     transform_speed,
 )
-from benchmarks.record import comparison, kept_record, record_of, write
+from benchmarks.record import comparison, kept_record, left_reports, record_of, write
 from benchmarks.timing import Target, environment, facts, table
 
 
@@ -35,6 +35,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--full", action="store_true", help="also a million samples; half an hour")
     parser.add_argument("--out", type=Path, default=Path("build/benchmarks"), help="a folder")
+    parser.add_argument(
+        "--resume", action="store_true", help="keep what a run that failed has left in the folder"
+    )
     options = parser.parse_args(arguments)
     full = ["--full"] if options.full else []
     main_set = {
@@ -44,16 +47,21 @@ def main(arguments: list[str] | None = None) -> None:
         "fit_profile": lambda: fit_profile.main([]),
         "peak_memory": lambda: peak_memory.main([]),
         "files": files.main,
+        "end_to_end": lambda: end_to_end.main(full),
         "landmark_rates": landmark_rates.main,
         "landmark_quality": lambda: landmark_quality.main([]),
         "landmark_curve": landmark_curve.main,
-        "end_to_end": lambda: end_to_end.main(full),
     }
     found = environment()
     print(facts(found), flush=True)
     command = " ".join(["python -m benchmarks", *full])
     kept, start, reports = kept_record(), time.perf_counter(), {}
+    if options.resume:
+        reports, spent = left_reports(options.out, command)
+        start -= spent
     for name, run in main_set.items():
+        if name in reports:
+            continue
         print(f"\n## {name}\n", flush=True)
         reports[name] = run()
         seconds = time.perf_counter() - start

@@ -12,6 +12,7 @@ import numpy as np
 from benchmarks.data import noisy_blobs
 from benchmarks.timing import Report, Target, interleaved, standalone
 from sketchmeans.blas import count_threads
+from sketchmeans.engine.run import Run
 from sketchmeans.kernels import Polynomial
 from sketchmeans.operators import FeatureMapOperator
 from sketchmeans.operators.monomials import prefers_features
@@ -32,7 +33,7 @@ def main() -> Report:
         sketch = HadamardSketch(n, WIDTH, seed=0)
         _ = sketch.matrix  # made once, whatever the number of passes
         tasks[f"{n:,}"] = lambda operator=operator, sketch=sketch: operator.multiply(
-            sketch, n_threads=count_threads(None)
+            sketch, Run(count_threads(None))
         )
     seconds = list(interleaved(tasks).values())
     each = [1e6 * value / n for n, value in zip(SIZES, seconds, strict=True)]

@@ -28,6 +28,21 @@ def record_of(
     }
 
 
+def left_reports(folder: Path, command: str) -> tuple[dict[str, Report], float]:
+    """Return the reports that a run of this command has left in a folder, and its seconds."""
+    record = json.loads((folder / "results.json").read_text())
+    if record["command"] != command:
+        raise SystemExit(f"{folder} holds a run of {record['command']}, not of {command}.")
+    reports = {}
+    for name, part in record["benchmarks"].items():
+        targets = [
+            Target(**{key: value for key, value in fields.items() if key != "met"})
+            for fields in part["targets"]
+        ]
+        reports[name] = Report(part["tables"], targets, part["data"], part["arguments"])
+    return reports, float(record["seconds"])
+
+
 def targets_in(record: dict[str, Any]) -> dict[str, Target]:
     """Return the targets of a record by their names."""
     found: dict[str, Target] = {}
