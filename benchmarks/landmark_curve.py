@@ -28,7 +28,7 @@ from sketchmeans.operators import DataOperator
 SIZES, FEATURES, CLUSTERS, FACTOR = (20_000, 100_000), 20, 8, 4
 SEEDS = range(5)
 COMPONENTS = (50, 100, 200, 400, 1000)
-LANDMARKS: tuple[tuple[int, int], ...] = ((50, 5), (100, 5), (200, 5), (320, 5), (640, 5))
+LANDMARKS = ((25, 0), (50, 5), (100, 5), (320, 5), (640, 5))
 """Landmarks and refinements of ours."""
 
 
