@@ -26,6 +26,7 @@ ROOMS = {
     "engine": "kernels",
     "sketches": "engine",
     "operators": "kernels engine",
+    "graphs": "operators",
     "lowrank": "engine sketches operators",
     "certificate": "engine operators lowrank",
     "estimators": "kernels engine sketches operators lowrank certificate",
@@ -46,6 +47,7 @@ LONGEST_FILE = 400
 LONGEST_FUNCTION = 60
 REASONS = {
     "advice/comparing.py:compare": "ten parameters, each described, and what it returns",
+    "graphs.py:normalized": "how the normalized cut follows from the objective, and an example",
     "io/reading.py:read_table": "twelve parameters, each described",
     "lowrank/nystrom.py:nystrom": "seven parameters, each described",
     "report/writing.py:write_report": "eight parameters, each described, and an example",

@@ -21,6 +21,7 @@ import numpy as np
 from scipy import sparse
 from sketchmeans import FullKernelKMeans, KernelKMeans
 from sketchmeans.estimators.memory import parse_bytes
+from sketchmeans.graphs import normalized
 
 warnings.simplefilter("ignore")
 random = np.random.default_rng(0)
@@ -40,7 +41,12 @@ DATA = {
     "few": lambda: X[:1200],
     "sparse": lambda: sparse.hstack([lone, sparse.csr_matrix((4000, 9986))], format="csr"),
     "precomputed": lambda: rbf(X[:2500]),
+    "graph": lambda: graph(N),
 }
+def graph(n):  # a band, and one that knows everybody
+    A = sparse.diags_array([1.0] * 8, offsets=range(1, 9), shape=(n, n), format="lil")
+    A[0, 1:] = 1
+    return normalized(sparse.csr_matrix(A + A.T)).kernel
 
 def status(name):
     lines = dict(line.split(":", 1) for line in open("/proc/self/status"))
@@ -90,6 +96,8 @@ def cases(method):
         yield {"init": "sketch", "k": 20, "max_iter": 2, "data": "narrow", "weighted": True}
         yield {"init": "sketch", "k": 20, "max_iter": 2, "data": "few"}
         yield {"init": "sketch", "k": 40, "max_iter": 2, **tiles}
+        for init in INITS:
+            yield {"init": init, "max_iter": 2, "data": "graph", "kernel": "precomputed"}
         return
     reads = METHODS[method].reads
     truncations = ("late", "early") if "truncation" in reads else ("late",)
@@ -106,10 +114,12 @@ def cases(method):
     yield {"method": method, "data": "whole numbers", "weighted": True, "rank": 20}
     yield {"method": method, "data": "sparse", "kernel": "rbf"}
     yield {"method": method, "data": "precomputed", "kernel": "precomputed"}
+    yield {"method": method, "data": "graph", "kernel": "precomputed", "weighted": True, "rank": 20}
     if method == "one-pass":
         yield {"method": method, "n_passes": 2, "weighted": True, "n_refine": 2, "k": 60}
         yield {"method": method, "n_passes": 2, "sketch": "gaussian", **tiles}
         yield {"method": method, "rank": 150, **tiles}
+        yield {"method": method, "data": "graph", "kernel": "precomputed", "n_refine": 2}
     if method == "nystrom":
         yield {"method": method, "sketch": "kmeans", "data": "sparse", "kernel": "rbf"}
         yield {"method": method, "sketch": "leverage", "weighted": True, "rank": 100}

@@ -11,6 +11,7 @@ from sketchmeans.operators import (
     DataOperator,
     FeatureMapOperator,
     PrecomputedOperator,
+    SparseOperator,
 )
 from sketchmeans.sketches import SKETCHES, HadamardSketch
 
@@ -28,7 +29,7 @@ def operators(X, weights=None):
         "callable": CallableOperator(X, lambda A, B: np.tanh(A @ B.T) + 1, weights=weights),
         "precomputed": PrecomputedOperator(K, weights=weights),
         "precomputed, by columns": PrecomputedOperator(np.asfortranarray(K), weights=weights),
-        "precomputed sparse": PrecomputedOperator(sparse.csr_matrix(K), weights=weights),
+        "precomputed sparse": SparseOperator(sparse.csr_matrix(K), weights=weights),
     }
 
 

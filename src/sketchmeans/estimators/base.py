@@ -18,12 +18,12 @@ from sketchmeans.blas import OneBlasThread, count_threads
 from sketchmeans.checks import check_choice
 from sketchmeans.engine.run import ALONE, Run
 from sketchmeans.estimators.checks import (
+    canonical_csr,
     check_kernel_options,
     check_precomputed,
     check_weights,
     describe_text,
     plain_array,
-    plain_csr,
 )
 from sketchmeans.estimators.memory import Plan, copied_bytes, parse_bytes
 from sketchmeans.estimators.progress import CallbackSupportMixin
@@ -39,6 +39,7 @@ from sketchmeans.operators import (
     GivenRows,
     KernelOperator,
     PrecomputedOperator,
+    SparseOperator,
 )
 from sketchmeans.operators.monomials import prefers_features
 from sketchmeans.text import called
@@ -124,7 +125,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
                 raise ValueError(
                     f"a precomputed kernel must hold real numbers, not dtype {X.dtype}."
                 )
-            return X
+            return canonical_csr(X) if sparse.issparse(X) else X
         try:
             X = validate_data(
                 self,
@@ -134,13 +135,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
                 dtype=[np.float64, np.float32],
                 order="C",
             )
-            if not sparse.issparse(X):
-                return X
-            X = plain_csr(X)
-            if not X.has_canonical_format:
-                X = X.copy()  # scikit-learn would sum duplicates in place, in the caller's matrix
-                X.sum_duplicates()
-            return X
+            return canonical_csr(X) if sparse.issparse(X) else X
         except (ValueError, TypeError) as error:
             if culprit := describe_text(X):
                 raise type(error)(f"{error}. {culprit}") from error
@@ -155,7 +150,8 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
             weight = 1.0 if weights is None else float(weights.max())
             check_weighted(largest, weight, "the precomputed kernel", "rescale it")
             dtype = given_dtype(X, self.precision, largest=largest, weights=weights)
-            return PrecomputedOperator(X, dtype=dtype, weights=weights), None
+            given = SparseOperator if sparse.issparse(X) else PrecomputedOperator
+            return given(X, dtype=dtype, weights=weights), None
         if callable(self.kernel):
             dtype = np.float32 if self.precision == "float32" else np.float64
             params = self.kernel_params

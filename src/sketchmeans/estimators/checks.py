@@ -8,10 +8,12 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.checks import check_choice, check_count, check_number
 from sketchmeans.kernels import ALIASES, KERNELS, kernel_class
+from sketchmeans.operators.graphs import first_asymmetry, refuse_stored
 from sketchmeans.text import called
 
 PAIRS = 1000
@@ -133,10 +135,20 @@ def plain_csr(X: Any) -> Any:
     return type(X)(plain, shape=X.shape)
 
 
+def canonical_csr(X: Any) -> Any:
+    """Return a plain CSR matrix without an entry that is stored twice; X itself mostly."""
+    X = plain_csr(X)
+    if not X.has_canonical_format:
+        X = X.copy()  # scikit-learn would sum duplicates in place, in the caller's matrix
+        X.sum_duplicates()
+    return X
+
+
 def check_precomputed(K: Any, seed: int) -> FloatArray:
     """Return the diagonal of a precomputed kernel, which is square, symmetric and K_ii ≥ 0.
 
-    Symmetry is tested on a seeded sample of pairs: no pass over K.
+    Symmetry is tested on a seeded sample of pairs: no pass over K. Of a sparse one, whose entries
+    are few, all are looked at.
     """
     if K.shape[0] != K.shape[1]:
         raise ValueError(
@@ -145,7 +157,6 @@ def check_precomputed(K: Any, seed: int) -> FloatArray:
         )
     if K.dtype.kind not in "fiub":
         raise ValueError(f"a precomputed kernel must hold real numbers, not {K.dtype}.")
-    n = K.shape[0]
     diagonal = np.asarray(K.diagonal(), dtype=np.float64)
     if not np.isfinite(diagonal).all():
         worst = int(np.isfinite(diagonal).argmin())
@@ -161,22 +172,40 @@ def check_precomputed(K: Any, seed: int) -> FloatArray:
             "non-negative diagonal. Was a distance matrix passed, or a matrix that was centred "
             "twice?"
         )
-    random = np.random.default_rng(seed)
-    rows, columns = random.integers(0, n, (2, PAIRS))
-    here, there = _entries(K, rows, columns), _entries(K, columns, rows)
     tolerance = 1e-3 if K.dtype.itemsize <= 4 and K.dtype.kind == "f" else 1e-6
+    if sparse.issparse(K):
+        refuse_stored(K, np.arange(K.shape[0]))
+        found = first_asymmetry(K, np.sqrt(diagonal), tolerance)
+        mend = (
+            "In a graph of nearest neighbours one of two may be alone in its choice: "
+            "K = K.maximum(K.T) joins them, K = (K + K.T) / 2 does so by half."
+        )
+    else:
+        found = _sampled_asymmetry(K, diagonal, tolerance, seed)
+        mend = "Symmetrise it, (K + K.T) / 2, if that is what you mean."
+    if found is not None:
+        i, j, here, there = found
+        raise ValueError(
+            f"a precomputed kernel must be symmetric, but K[{i}, {j}] = {here:g} and "
+            f"K[{j}, {i}] = {there:g}. {mend}"
+        )
+    return diagonal
+
+
+def _sampled_asymmetry(
+    K: Any, diagonal: FloatArray, tolerance: float, seed: int
+) -> tuple[int, int, float, float] | None:
+    """Return i, j, K_ij and K_ji that differ, among pairs that are drawn; None if none do."""
+    rows, columns = np.random.default_rng(seed).integers(0, K.shape[0], (2, PAIRS))
+    here, there = _entries(K, rows, columns), _entries(K, columns, rows)
     with np.errstate(invalid="ignore", over="ignore"):
         scale = np.sqrt(diagonal[rows]) * np.sqrt(diagonal[columns]) + np.abs(here) + np.abs(there)
         off = ~(np.abs(here - there) <= tolerance * scale)
     off &= np.isfinite(here) & np.isfinite(there)  # the pass finds those and says where
-    if off.any():
-        i, j = int(rows[off][0]), int(columns[off][0])
-        raise ValueError(
-            f"a precomputed kernel must be symmetric, but K[{i}, {j}] = {here[off][0]:g} and "
-            f"K[{j}, {i}] = {there[off][0]:g}. Symmetrise it, (K + K.T) / 2, if that is what you "
-            "mean."
-        )
-    return diagonal
+    if not off.any():
+        return None
+    worst = int(off.argmax())
+    return int(rows[worst]), int(columns[worst]), float(here[worst]), float(there[worst])
 
 
 def _entries(K: Any, rows: IntArray, columns: IntArray) -> FloatArray:

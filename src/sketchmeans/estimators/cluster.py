@@ -176,7 +176,8 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features), or ColumnStream
-            For ``kernel="precomputed"`` the kernel matrix, which may be a memory map.
+            For ``kernel="precomputed"`` the kernel matrix, which may be a memory map, or sparse: of
+            a graph, ``sketchmeans.graphs`` makes one.
         y : ignored
         sample_weight : array of shape (n_samples,), optional
             Weights of the samples in the objective.

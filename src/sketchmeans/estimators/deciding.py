@@ -8,7 +8,12 @@ from typing import Any
 from sketchmeans.estimators.many_rows import SOME
 from sketchmeans.estimators.sizing import auto_landmarks, auto_rank
 from sketchmeans.lowrank import METHODS
-from sketchmeans.operators import FeatureOperator, KernelOperator, PrecomputedOperator
+from sketchmeans.operators import (
+    FeatureOperator,
+    KernelOperator,
+    PrecomputedOperator,
+    SparseOperator,
+)
 from sketchmeans.text import setting
 
 REFINEMENTS = 5
@@ -82,6 +87,8 @@ def _chosen(estimator: Any, operator: KernelOperator | None) -> tuple[str, str]:
         return "one-pass", "a stream is met once"
     if hint := hinted_method(estimator):
         return hint, "an option that belongs to it was given"
+    if isinstance(operator, SparseOperator):
+        return "one-pass", "each stored entry of a sparse matrix is read once a pass"
     if isinstance(operator, PrecomputedOperator):
         return "one-pass", "each entry of a given matrix is read once a pass"
     if isinstance(operator, FeatureOperator):

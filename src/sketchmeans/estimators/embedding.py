@@ -144,7 +144,8 @@ class KernelEmbedding(SketchedEstimator):
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features), or ColumnStream
-            For ``kernel="precomputed"`` the kernel matrix, which may be a memory map.
+            For ``kernel="precomputed"`` the kernel matrix, which may be a memory map, or sparse: of
+            a graph, ``sketchmeans.graphs`` makes one.
         y : ignored
         sample_weight : array of shape (n_samples,), optional
             The embedding favours samples of large weight.

@@ -134,7 +134,8 @@ class FullKernelKMeans(ClusterMixin, KernelEstimator):
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
-            For ``kernel="precomputed"`` the kernel matrix, which may be a memory map.
+            For ``kernel="precomputed"`` the kernel matrix, which may be a memory map, or sparse: of
+            a graph, ``sketchmeans.graphs`` makes one.
         y : ignored
         sample_weight : array of shape (n_samples,), optional
             Weights of the samples in the objective.

@@ -32,7 +32,7 @@ from sketchmeans.lowrank import METHODS, ColumnStream, Cost, LowRank, Request, a
 from sketchmeans.lowrank.cholesky import capacity_for
 from sketchmeans.lowrank.core import noise_level
 from sketchmeans.lowrank.methods import Method
-from sketchmeans.operators import FeatureOperator, GivenRows, KernelOperator
+from sketchmeans.operators import FeatureOperator, GivenRows, KernelOperator, SparseOperator
 from sketchmeans.text import called
 
 
@@ -344,6 +344,8 @@ def work_of(operator: KernelOperator, passes: int) -> Work:
     n = operator.shape[0]
     if isinstance(operator, FeatureOperator):
         return float(passes * n), "rows"
+    if isinstance(operator, SparseOperator):
+        return float(passes * operator.stored), "entries"
     return passes * n * (n + 1) / 2, "entries"
 
 

@@ -16,7 +16,7 @@ from sketchmeans.blocks import first_distinct, relative_weights, row_blocks
 from sketchmeans.engine import Crew, NumpyTiles, RightHandSide, Run, tournament_pass
 from sketchmeans.lowrank.core import EPS
 from sketchmeans.lowrank.result import Cost
-from sketchmeans.operators import KernelOperator, NewPoints
+from sketchmeans.operators import KernelOperator, NewPoints, SparseOperator
 
 _KMEANS_ITERATIONS = 20
 _FEW = 128
@@ -99,7 +99,8 @@ def column_norms(
     """Compute ‖K e_j‖² of every column: the row sums of a symmetric pass over the squares of K.
 
     Of K over its largest K_ii, for a pass squares its entries once more. Kernel entries:
-    n(n + 1)/2 and half a tile per row. Memory: n numbers and two tiles per thread.
+    n(n + 1)/2 and half a tile per row; of a sparse K those that are stored. Memory: n numbers and
+    two tiles per thread.
     """
 
     def squared(rows: slice, columns: slice, out: FloatArray) -> FloatArray:
@@ -107,6 +108,8 @@ def column_norms(
         return np.square(out, out=out)
 
     largest = float(np.abs(diagonal).max(initial=0.0)) or 1.0
+    if isinstance(operator, SparseOperator):
+        return operator.column_squares(largest), operator.stored
     nothing = np.empty((operator.shape[0], 0))
     tiles = NumpyTiles(squared, RightHandSide(nothing, None, np.dtype(np.float64)))
     with Crew(run.n_threads) as crew:

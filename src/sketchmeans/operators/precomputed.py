@@ -1,26 +1,28 @@
-"""Kernel matrices that exist, as an array, a memory map or rows that the caller has."""
+"""Kernel matrices that exist, as an array, a memory map or rows that the caller has.
+
+Sparse ones stand in ``graphs``; what both share, and the rows of new points, stand here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
+from scipy import sparse
 
-from sketchmeans._arrays import FloatArray, IntArray
-from sketchmeans.blocks import dense, multiply_columns, rows_of
+from sketchmeans._arrays import Array, FloatArray, IntArray
+from sketchmeans.blocks import SUMMED, dense, multiply_columns, row_blocks, rows_of
 from sketchmeans.engine.passes import Pass, strip_pass, strip_rows
 from sketchmeans.engine.run import Run
 from sketchmeans.engine.threads import Crew
 from sketchmeans.operators.base import THREAD_BYTES, KernelOperator, Right, audited_rows
-from sketchmeans.operators.cross import CrossKernel
+from sketchmeans.operators.cross import CrossKernel, Product
 from sketchmeans.text import called
 
 
-class PrecomputedOperator(KernelOperator):
-    """A kernel matrix that exists: an array, a memory map or a sparse matrix.
-
-    A pass reads it once, whole rows at a time and in order.
+class GivenOperator(KernelOperator):
+    """A kernel matrix that exists.
 
     Parameters
     ----------
@@ -35,56 +37,18 @@ class PrecomputedOperator(KernelOperator):
         self, K: Any, *, dtype: Any = np.float64, weights: FloatArray | None = None
     ) -> None:
         super().__init__(K.shape[0], dtype, weights)
-        # A matrix in Fortran order is read by columns: K is symmetric, and so they are contiguous.
-        by_columns = isinstance(K, np.ndarray) and K.flags.f_contiguous
-        self.K = K.T if by_columns else K
+        self.K = K
         self._known_diagonal: FloatArray | None = None
-
-    def _tile(self, rows: slice, columns: slice, out: FloatArray) -> FloatArray:
-        block = dense(rows_of(self.K, rows)[:, columns])
-        return block.astype(self.dtype)  # a copy: it is written to
 
     def _diagonal(self) -> FloatArray:
         if self._known_diagonal is None:
             self._known_diagonal = np.asarray(self.K.diagonal(), dtype=np.float64)
         return self._known_diagonal
 
-    def _pass(self, right: Right, crew: Crew, run: Run) -> Pass:
-        """Return K Ω and what else one pass gives, reading K once and in order."""
-        n = self.shape[0]
-
-        def product(strip: FloatArray) -> FloatArray:
-            if isinstance(right, np.ndarray):
-                return multiply_columns(strip.T, right)
-            return right.apply(strip.T)
-
-        return strip_pass(
-            lambda rows: self.tile(rows, slice(0, n)),
-            product,
-            n,
-            right.shape[1] if isinstance(right, np.ndarray) else right.width,
-            carried=self.root_weights,
-            audited=audited_rows(n, 0),
-            crew=crew,
-            run=run,
-        )
-
     def _unit(self, fine: bool) -> float:
         # K was rounded when it was written: it is positive semidefinite to so many digits.
         given = 4 * float(np.finfo(self.K.dtype).eps) if self.K.dtype.kind == "f" else 0.0
         return max(super()._unit(fine), given)
-
-    def scratch_bytes(self, width: int, run: Run) -> int:
-        """Return what ``multiply`` allocates beside W and Ω."""
-        n = self.shape[0]
-        # The strip, a temporary of its size, and for the fast transform two padded copies.
-        strips = strip_rows(n) * n * self.dtype.itemsize * 6
-        return run.n_threads * (strips + THREAD_BYTES) + 5 * n * 8
-
-    def columns_bytes(self, count: int, run: Run) -> int:
-        """Return what ``columns`` and ``rectangle`` allocate beside ``count`` columns."""
-        del run
-        return self.shape[0] * count * (max(self.K.dtype.itemsize, 8) + 1) + THREAD_BYTES
 
     def against(self, K: Any) -> CrossKernel:
         """Return the kernel between new rows and the samples: K is its rows."""
@@ -111,10 +75,68 @@ class PrecomputedOperator(KernelOperator):
         """Refuse: there is no kernel of points that are not samples."""
         raise ValueError("a precomputed kernel has no points beside its samples.")
 
+
+class PrecomputedOperator(GivenOperator):
+    """A kernel matrix that exists as an array or a memory map.
+
+    A pass reads it once, whole rows at a time and in order.
+
+    Parameters
+    ----------
+    K : array or memmap of shape (n_samples, n_samples)
+    dtype : dtype
+        Of the arithmetic.
+    weights : array of shape (n_samples,), optional
+        Positive.
+    """
+
+    def __init__(
+        self, K: Any, *, dtype: Any = np.float64, weights: FloatArray | None = None
+    ) -> None:
+        # A matrix in Fortran order is read by columns: K is symmetric, and so they are contiguous.
+        by_columns = isinstance(K, np.ndarray) and K.flags.f_contiguous
+        super().__init__(K.T if by_columns else K, dtype=dtype, weights=weights)
+
+    def _tile(self, rows: slice, columns: slice, out: FloatArray) -> FloatArray:
+        # A copy: it is written to.
+        return np.array(rows_of(self.K, rows)[:, columns], dtype=self.dtype)
+
+    def _pass(self, right: Right, crew: Crew, run: Run) -> Pass:
+        """Return K Ω and what else one pass gives, reading K once and in order."""
+        n = self.shape[0]
+
+        def product(strip: FloatArray) -> FloatArray:
+            if isinstance(right, np.ndarray):
+                return multiply_columns(strip.T, right)
+            return right.apply(strip.T)
+
+        return strip_pass(
+            lambda rows: self.tile(rows, slice(0, n)),
+            product,
+            n,
+            right.shape[1] if isinstance(right, np.ndarray) else right.width,
+            carried=self.root_weights,
+            audited=audited_rows(n, 0),
+            crew=crew,
+            run=run,
+        )
+
+    def scratch_bytes(self, width: int, run: Run) -> int:
+        """Return what ``multiply`` allocates beside W and Ω."""
+        n = self.shape[0]
+        # The strip, a temporary of its size, and for the fast transform two padded copies.
+        strips = strip_rows(n) * n * self.dtype.itemsize * 6
+        return run.n_threads * (strips + THREAD_BYTES) + 5 * n * 8
+
+    def columns_bytes(self, count: int, run: Run) -> int:
+        """Return what ``columns`` and ``rectangle`` allocate beside ``count`` columns."""
+        del run
+        return self.shape[0] * count * (max(self.K.dtype.itemsize, 8) + 1) + THREAD_BYTES
+
     def _rectangle(self, rows: IntArray | None, indices: IntArray, run: Run) -> FloatArray:
         del run
         # K is symmetric, and rows are what lies together.
-        block = dense(self.K[indices] if rows is None else self.K[np.ix_(indices, rows)])
+        block = np.asarray(self.K[indices] if rows is None else self.K[np.ix_(indices, rows)])
         refuse_entries(block, indices)
         return np.ascontiguousarray(block.T, dtype=np.float64)
 
@@ -123,11 +145,15 @@ def refuse_entries(rows: FloatArray, indices: IntArray) -> None:
     """Raise an error that names the first of these rows of K that is not finite."""
     bad = np.argwhere(~np.isfinite(rows))
     if len(bad):
-        raise ValueError(
-            f"row {int(indices[bad[0, 0]])} of the precomputed kernel holds "
-            f"{rows[tuple(bad[0])]:g}, and a kernel must be finite: NaN and infinity have no place "
-            "in it. Leave that sample out, or compute its kernel again."
-        )
+        refuse_entry(int(indices[bad[0, 0]]), float(rows[tuple(bad[0])]))
+
+
+def refuse_entry(row: int, value: float) -> NoReturn:
+    """Raise the error that says what is not finite in a row of K."""
+    raise ValueError(
+        f"row {row} of the precomputed kernel holds {value:g}, and a kernel must be finite: NaN "
+        "and infinity have no place in it. Leave that sample out, or compute its kernel again."
+    )
 
 
 class GivenRows:
@@ -147,14 +173,37 @@ class GivenRows:
         self.dtype, self.diagonal, self.chosen = np.dtype(dtype), diagonal, chosen
 
     def against(self, K: Any) -> CrossKernel:
-        """Return the kernel between new points and the samples, of which K holds the rows."""
+        """Return the kernel between new points and the samples, of which K holds the rows.
+
+        Kernel entries of a product: all of those rows; of sparse ones those that are stored.
+        """
 
         def tile(rows: slice, columns: slice, out: FloatArray) -> FloatArray:
             chosen = columns if self.chosen is None else self.chosen[columns]
             return dense(rows_of(K, rows)[:, chosen]).astype(self.dtype, copy=False)
 
-        n = K.shape[1] if self.chosen is None else len(self.chosen)
-        return CrossKernel(tile, (K.shape[0], n), self.dtype)
+        shape = (K.shape[0], K.shape[1] if self.chosen is None else len(self.chosen))
+        if not sparse.issparse(K):
+            return CrossKernel(tile, shape, self.dtype)
+        entries = K.nnz if self.chosen is None else None
+        return CrossKernel(tile, shape, self.dtype, self._stored_product(K), entries)
+
+    def _stored_product(self, K: Any) -> Product:
+        """Return what multiplies sparse rows without making them dense."""
+
+        def product(right: Array, crew: Crew, run: Run) -> FloatArray:
+            del run
+            matrix = np.ascontiguousarray(right, dtype=self.dtype)
+            out = np.empty((K.shape[0], matrix.shape[1]))
+
+            def compute(rows: slice) -> None:
+                block = rows_of(K, rows).astype(self.dtype, copy=False)
+                out[rows] = (block if self.chosen is None else block[:, self.chosen]) @ matrix
+
+            crew.each(compute, row_blocks(len(out), SUMMED))
+            return out
+
+        return product
 
     def multiplier(self, right: FloatArray) -> Callable[[Any], FloatArray]:
         """Return what multiplies given rows by this matrix, block after block."""

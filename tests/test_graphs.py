@@ -1,0 +1,635 @@
+"""Graphs of one's own: a sparse kernel costs what is stored, a normalized cut is kernel K-means."""
+
+import json
+import subprocess
+import sys
+import warnings
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import make_blobs, make_moons
+from sklearn.metrics import normalized_mutual_info_score
+from sklearn.neighbors import kneighbors_graph
+
+from oracles import objective
+from sketchmeans import FullKernelKMeans, KernelEmbedding, KernelKMeans
+from sketchmeans.engine.run import Run
+from sketchmeans.estimators.checks import check_precomputed
+from sketchmeans.estimators.full import INITS
+from sketchmeans.graphs import NormalizedGraph, normalized
+from sketchmeans.lowrank import METHODS
+from sketchmeans.operators import SparseOperator
+from sketchmeans.operators import graphs as operators_graphs
+from sketchmeans.sketches import make_sketch
+
+SKETCHED = [
+    (name, sketch)
+    for name, method in METHODS.items()
+    for sketch in method.sketches or ("auto",)
+    if sketch != "kmeans"  # it puts landmarks among points
+]
+FORMATS = ["csr", "csc", "coo", "dia", "lil", "bsr"]
+
+
+def neighbours(n, *, seed=0, k=8):
+    """The graph of nearest neighbours of four blobs, symmetric."""
+    X, _ = make_blobs(n, centers=4, cluster_std=1.5, random_state=seed)
+    A = kneighbors_graph(X, k)
+    return A.maximum(A.T)
+
+
+def graph(n=400):
+    """The normalized graph of such neighbours, whether or not it is connected."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return normalized(neighbours(n))
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    return graph().kernel
+
+
+WEIGHTS = {
+    "plain": lambda n: None,
+    "weighted": lambda n: np.random.default_rng(1).uniform(0.5, 2, n),
+    "some left out": lambda n: np.random.default_rng(1).integers(0, 3, n),
+}
+
+
+def small_graph(seed, n=7, loops=True):
+    random = np.random.default_rng(seed)
+    A = np.triu(random.uniform(0, 1, (n, n)) * (random.uniform(size=(n, n)) < 0.6), not loops)
+    A[np.arange(n - 1), np.arange(1, n)] += 0.1  # connected
+    return np.maximum(A, A.T)
+
+
+def normalized_cut(A, labels):
+    """Σ cut(C) / vol(C), from the definition; vertices without an edge are in no cut."""
+    total = 0.0
+    for cluster in np.unique(labels):
+        inside = labels == cluster
+        total += A[np.ix_(inside, ~inside)].sum() / A[inside].sum()
+    return total
+
+
+def partitions(n, k):
+    """All labels with k clusters, none of them empty, each partition once."""
+    for rest in product(range(k), repeat=n - 1):
+        labels = np.array((0, *rest))
+        first = [np.flatnonzero(labels == cluster)[:1] for cluster in range(k)]
+        if all(len(place) for place in first) and (np.diff(np.concatenate(first)) > 0).all():
+            yield labels
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
+@pytest.mark.parametrize("loops", [False, True], ids=["no loops", "loops"])
+@pytest.mark.parametrize("k", [2, 3])
+def test_the_objective_of_every_partition_is_its_normalized_cut(k, loops, make):
+    A = small_graph(k, loops=loops)
+    K, weights = normalized(make(A))
+    K = K.toarray() if sparse.issparse(K) else K
+    trace = weights @ np.diag(K)
+    cuts, objectives = [], []
+    for labels in partitions(len(A), k):
+        cuts.append(normalized_cut(A, labels))
+        objectives.append(objective(K, labels, weights))
+    assert len(cuts) == {2: 63, 3: 301}[k]
+    np.testing.assert_allclose(2 * (np.array(objectives) - trace + k), cuts, atol=1e-12)
+    assert np.argmin(cuts) == np.argmin(objectives)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_weighted_kernel_is_positive_semidefinite_and_as_the_textbook_has_it(seed):
+    A = small_graph(seed, n=12)
+    K, weights = normalized(A)
+    root = np.sqrt(weights)
+    weighted = root[:, None] * K * root
+    np.testing.assert_allclose(weights, A.sum(axis=1), rtol=1e-15)
+    np.testing.assert_allclose(2 * weighted, np.eye(12) + A / np.outer(root, root), atol=1e-14)
+    values = np.linalg.eigvalsh(weighted)
+    assert values[0] > -1e-15
+    np.testing.assert_allclose(values[-1], 1)
+    np.testing.assert_array_equal(K, K.T)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_fit_finds_the_least_normalized_cut_and_its_certificate_says_what_it_is(k, make):
+    A = small_graph(k + 10)
+    best = min(normalized_cut(A, labels) for labels in partitions(len(A), k))
+    K, weights = normalized(make(A))
+    trace = weights @ K.diagonal()
+    model = FullKernelKMeans(k, kernel="precomputed", n_init=50, random_state=0)
+    model.fit(K, sample_weight=weights)
+    found = 2 * (model.certificate_.objective - trace + k)
+    assert found == pytest.approx(normalized_cut(A, model.labels_), abs=1e-12)
+    assert found == pytest.approx(best, abs=1e-12)
+    sketched = KernelKMeans(k, kernel="precomputed", rank=k, method="exact", random_state=0)
+    sketched.fit(K, sample_weight=weights)
+    assert normalized_cut(A, sketched.labels_) <= 1.1 * best
+    lower = 2 * (sketched.certificate_.optimum_lower - trace + k)
+    assert lower <= best + 1e-12
+
+
+def test_dense_and_sparse_affinities_give_the_same_and_keep_their_kind():
+    A = small_graph(0, n=30)
+    K, weights = normalized(A)
+    for make in (sparse.csr_matrix, sparse.csr_array, sparse.coo_matrix, sparse.csc_array):
+        found = normalized(make(A))
+        assert isinstance(found, NormalizedGraph)
+        assert found.n_components == 1
+        assert found.kernel.format == "csr"
+        assert isinstance(found.kernel, sparse.sparray) == isinstance(make(A), sparse.sparray)
+        np.testing.assert_allclose(found.kernel.toarray(), K, rtol=1e-14)
+        np.testing.assert_allclose(found.weights, weights, rtol=1e-14)
+    for given in (A.tolist(), A.astype(np.float32), np.asfortranarray(A)):
+        np.testing.assert_allclose(normalized(given).kernel, K, rtol=1e-6)
+    whole = normalized((A > 0.5).astype(int)).kernel
+    np.testing.assert_array_equal(whole, normalized(A > 0.5).kernel)
+
+
+def doubled(A):
+    """The same matrix with every entry stored twice, by half."""
+    twice = np.repeat(A.data, 2) / 2, np.repeat(A.indices, 2), 2 * A.indptr
+    return sparse.csr_matrix(twice, A.shape)
+
+
+def test_entries_that_are_stored_twice_are_summed_in_a_copy(kernel):
+    A = neighbours(400)
+    twice, K_twice = doubled(A), doubled(kernel)
+    found = graph().kernel
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        np.testing.assert_array_equal(normalized(twice).kernel.toarray(), found.toarray())
+    models = [
+        KernelEmbedding(5, kernel="precomputed", random_state=0).fit(K) for K in (kernel, K_twice)
+    ]
+    np.testing.assert_array_equal(models[0].embedding_, models[1].embedding_)
+    assert models[1].stats_["kernel_entries"] == 2 * kernel.nnz
+    assert (twice.nnz, K_twice.nnz) == (2 * A.nnz, 2 * kernel.nnz)
+
+
+@pytest.mark.parametrize("weighting", WEIGHTS)
+@pytest.mark.parametrize(("method", "sketch"), SKETCHED)
+def test_a_sparse_kernel_gives_what_the_same_dense_one_gives(kernel, method, sketch, weighting):
+    weights = WEIGHTS[weighting](400)
+    options = {"method": method, "rank": 6, "n_refine": 2, "n_init": 2, "random_state": 0}
+    few, all_ = (
+        KernelKMeans(4, kernel="precomputed", sketch=sketch, **options).fit(
+            K, sample_weight=weights
+        )
+        for K in (kernel, kernel.toarray())
+    )
+    for one, other in (
+        (few.embedding_ @ few.embedding_.T, all_.embedding_ @ all_.embedding_.T),
+        (few.eigenvalues_, all_.eigenvalues_),
+        (few.inertia_, all_.inertia_),
+        (few.certificate_.optimum_lower, all_.certificate_.optimum_lower),
+        (few.certificate_.objective_upper, all_.certificate_.objective_upper),
+        (few.score(kernel, sample_weight=weights), -few.inertia_),
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(few.labels_, all_.labels_)
+
+
+@pytest.mark.parametrize("refine", [0, 2])
+@pytest.mark.parametrize(("method", "sketch"), SKETCHED)
+def test_rows_of_new_points_may_be_sparse_or_dense(kernel, method, sketch, refine):
+    model = KernelKMeans(4, kernel="precomputed", method=method, sketch=sketch, n_refine=refine)
+    model.set_params(rank=6, random_state=0).fit(kernel)
+    np.testing.assert_array_equal(model.predict(kernel), model.labels_)
+    for make in (sparse.csr_array, sparse.coo_matrix, lambda rows: rows.toarray()):
+        rows = make(kernel[100:200])
+        np.testing.assert_array_equal(model.predict(rows), model.labels_[100:200])
+        expected = model.transform(kernel[100:200])
+        np.testing.assert_allclose(model.transform(rows), expected, rtol=1e-9, atol=1e-12)
+    if refine:
+        with pytest.raises(ValueError, match=r"need κ\(x, x\), which rows of a precomputed kernel"):
+            model.score(kernel[:100])
+
+
+@pytest.mark.parametrize("weighting", WEIGHTS)
+@pytest.mark.parametrize("limit", [3000, 10], ids=["cached", "streamed"])
+@pytest.mark.parametrize("init", INITS)
+def test_full_kernel_k_means_takes_sparse_kernels(kernel, init, limit, weighting, monkeypatch):
+    monkeypatch.setattr("sketchmeans.estimators.full.CACHE_LIMIT", limit)
+    weights, options = WEIGHTS[weighting](400), {"init": init, "n_init": 1, "random_state": 0}
+    few, all_ = (
+        FullKernelKMeans(4, kernel="precomputed", **options).fit(K, sample_weight=weights)
+        for K in (kernel, kernel.toarray())
+    )
+    np.testing.assert_array_equal(few.labels_, all_.labels_)
+    np.testing.assert_allclose(few.inertia_, all_.inertia_, rtol=1e-12)
+    np.testing.assert_array_equal(few.predict(kernel), few.labels_)
+    np.testing.assert_array_equal(few.predict(kernel.toarray()), few.labels_)
+    if limit == 10 and init != "sketch":
+        n, stored, stats = 400, kernel.nnz, few.stats_
+        starting, certifying = n * 4 + n, n
+        assert stats["kernel_entries"] == stats["passes"] * stored + starting + certifying
+
+
+@pytest.mark.parametrize("passes", [1, 3])
+@pytest.mark.parametrize("refine", [0, 2])
+def test_a_pass_reads_each_stored_entry_once(kernel, passes, refine):
+    model = KernelKMeans(4, kernel="precomputed", method="one-pass", n_passes=passes)
+    stats = model.set_params(n_refine=refine, random_state=0).fit(kernel).stats_
+    assert passes + bool(refine) <= stats["passes"] <= passes + refine
+    assert stats["kernel_entries"] == stats["passes"] * kernel.nnz
+
+
+class CountedEntries(np.ndarray):
+    """Numbers of a sparse matrix that count how many of them are read."""
+
+    read = 0
+
+    def __getitem__(self, where):
+        found = super().__getitem__(where)
+        type(self).read += np.size(found)
+        return found.view(np.ndarray) if isinstance(found, np.ndarray) else found
+
+
+def test_what_a_pass_says_that_it_reads_is_what_it_reads(kernel):
+    counted = kernel.copy()
+    counted.data = counted.data.view(CountedEntries)
+    operator = SparseOperator(counted)
+    for width, type_ in ((3, float), (400, np.int8)):
+        CountedEntries.read = 0
+        Omega = np.random.default_rng(0).integers(-1, 2, (400, width)).astype(type_)
+        result = operator.multiply(Omega, Run(2))
+        assert result.entries == CountedEntries.read == kernel.nnz
+        np.testing.assert_allclose(result.W, kernel.toarray() @ Omega, atol=1e-14)
+
+
+def test_methods_without_tiles_count_columns_as_dense_and_passes_as_stored(kernel, monkeypatch):
+    options = {"kernel": "precomputed", "rank": 5, "random_state": 0}
+    model = KernelEmbedding(method="nystrom", sketch="column-norm", n_landmarks=30, **options)
+    assert model.fit(kernel).stats_["kernel_entries"] == kernel.nnz + 400 * 30 + 400
+    monkeypatch.setattr(sys.modules["sketchmeans.lowrank.exact"], "DENSE_LIMIT", 50)
+    stats = KernelEmbedding(method="exact", **options).fit(kernel).stats_
+    assert stats["kernel_entries"] == stats["passes"] * kernel.nnz + 400
+
+
+def test_method_auto_makes_two_passes_and_says_why(kernel):
+    stats = KernelKMeans(4, kernel="precomputed", random_state=0).fit(kernel).stats_
+    assert (stats["method"], stats["passes"]) == ("one-pass", 2)
+    assert stats["why"] == "each stored entry of a sparse matrix is read once a pass"
+
+
+def test_every_method_gives_the_same_bits_on_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr(operators_graphs, "STORED", 1000)  # blocks for every thread
+    K, weights = graph(1500)
+    for method in METHODS:
+        models = [
+            KernelKMeans(4, kernel="precomputed", method=method, rank=6, n_refine=1, n_jobs=jobs)
+            .set_params(random_state=0, n_init=2)
+            .fit(K, sample_weight=weights)
+            for jobs in (1, 2, 3, 8)
+        ]
+        for model in models[1:]:
+            for name in ("embedding_", "labels_", "inertia_", "cluster_centers_"):
+                np.testing.assert_array_equal(getattr(model, name), getattr(models[0], name))
+            assert model.certificate_ == models[0].certificate_
+            np.testing.assert_array_equal(model.transform(K), models[0].transform(K))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_pass_has_the_same_bits_on_any_number_of_threads_and_measures_its_error(dtype):
+    K, weights = graph(9000)  # more rows than a block
+    sketch = make_sketch("hadamard", 9000, 30, 0)
+    operator = SparseOperator(K.astype(dtype), dtype=dtype, weights=weights)
+    expected = operator.multiply(sketch)
+    exact = SparseOperator(K, weights=weights).multiply(sketch).W
+    true = np.linalg.norm(expected.W - exact) / np.linalg.norm(exact)
+    if dtype == np.float32:
+        assert 0.3 * true < expected.relative_error < 3 * true < 3e-6
+    else:
+        assert expected.relative_error == true == 0
+    for n_threads in (2, 3, 8):
+        result = operator.multiply(sketch, Run(n_threads, pack=False))
+        np.testing.assert_array_equal(result.W, expected.W)
+        np.testing.assert_array_equal(result.row_sums, expected.row_sums)
+        assert result.sum_of_squares == expected.sum_of_squares
+
+
+def test_blocks_hold_about_as_many_entries_however_skewed_the_rows(monkeypatch):
+    monkeypatch.setattr(operators_graphs, "STORED", 100)
+    sizes = np.array([0, 0, 250, 3, 90, 20, 0, 1, 0, 99, 1, 0])
+    blocks = operators_graphs.stored_blocks(np.concatenate([[0], np.cumsum(sizes)]))
+    assert [int(sizes[rows].sum()) for rows in blocks] == [0, 250, 93, 21, 100]
+    assert np.concatenate([np.arange(12)[rows] for rows in blocks]).tolist() == list(range(12))
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("make", ["matrix", "array"])
+def test_any_sparse_format_is_taken(kernel, kind, make):
+    given = getattr(sparse, f"{kind}_{make}")(kernel[:100, :100])
+    options = {"kernel": "precomputed", "rank": 4, "random_state": 0}
+    expected = KernelKMeans(3, **options).fit(kernel[:100, :100])
+    model = KernelKMeans(3, **options).fit(given)
+    np.testing.assert_array_equal(model.embedding_, expected.embedding_)
+    np.testing.assert_array_equal(model.labels_, expected.labels_)
+
+
+def test_any_numbers_are_taken(kernel):
+    options = {"kernel": "precomputed", "rank": 4, "random_state": 0}
+    expected = KernelEmbedding(**options).fit(kernel).embedding_
+
+    def embedding(K, **more):
+        return KernelEmbedding(**options, **more).fit(K).embedding_
+
+    wide = kernel.copy()
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    np.testing.assert_array_equal(embedding(wide), expected)
+    zeros = kernel.copy()
+    zeros.data[zeros.data < 0.01 * zeros.data.max()] = 0
+    np.testing.assert_array_equal(embedding(zeros), embedding(sparse.csr_matrix(zeros.toarray())))
+    swapped = kernel.copy()
+    swapped.data = swapped.data.astype(">f8")
+    np.testing.assert_array_equal(embedding(swapped), expected)
+    single = embedding(kernel.astype(np.float32))
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single @ single.T, expected @ expected.T, atol=2e-6)
+    single = embedding(kernel, precision="float32")
+    assert single.dtype == np.float64
+    np.testing.assert_allclose(single @ single.T, expected @ expected.T, atol=2e-6)
+    whole = (kernel > 0).astype(int) + 30 * sparse.eye_array(400, dtype=int, format="csr")
+    np.testing.assert_array_equal(embedding(whole), embedding(whole.astype(float)))
+    blocks = sparse.block_diag([np.ones((5, 5), bool)] * 4, format="csr")
+    labels = KernelKMeans(4, rank=4, kernel="precomputed", random_state=0).fit(blocks).labels_
+    assert len(np.unique(labels.reshape(4, 5), axis=1)[0]) == 1
+    assert len(np.unique(labels)) == 4
+
+
+@pytest.mark.parametrize("estimator", [KernelKMeans, FullKernelKMeans])
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_few_samples_and_rows_without_entries_are_clustered(n, estimator):
+    for K in (sparse.eye_array(n, format="csr"), sparse.csr_matrix((n, n))):
+        for weights in (None, np.arange(1, n + 1), np.eye(n)[0]):
+            model = estimator(1, kernel="precomputed", random_state=0)
+            model.fit(K, sample_weight=weights)
+            np.testing.assert_array_equal(model.labels_, np.zeros(n))
+            np.testing.assert_array_equal(model.predict(K), np.zeros(n))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_rows_without_entries_get_some_label(kernel, method):
+    K = sparse.block_diag([kernel, sparse.csr_matrix((5, 5))], format="csr")
+    model = KernelKMeans(4, kernel="precomputed", rank=5, method=method, random_state=0).fit(K)
+    assert np.isfinite(model.embedding_).all()
+    np.testing.assert_allclose(model.embedding_[400:], 0, atol=1e-12)
+    np.testing.assert_array_equal(model.predict(K), model.labels_)
+
+
+def changed(K, i, j, value, *, both=True):
+    K = K.tolil()
+    K[i, j] = value
+    if both:
+        K[j, i] = value
+    return K.tocsr()
+
+
+@pytest.mark.parametrize(
+    ("K", "message"),
+    [
+        (sparse.eye_array(9, 8), r"must be square, not 9 × 8"),
+        (
+            changed(sparse.eye_array(9), 6, 2, 0.5, both=False),
+            r"symmetric, but K\[6, 2\] = 0.5 and K\[2, 6\] = 0\. .*K = K.maximum\(K.T\) joins",
+        ),
+        (
+            changed(changed(sparse.eye_array(9), 2, 6, 0.5), 6, 2, 0.6, both=False),
+            r"symmetric, but K\[2, 6\] = 0.5 and K\[6, 2\] = 0.6",
+        ),
+        (changed(sparse.eye_array(9), 5, 7, np.nan), r"row 5 of the precomputed kernel holds nan"),
+        (changed(sparse.eye_array(9), 3, 1, np.inf), r"row 1 of the precomputed kernel holds inf"),
+        (changed(sparse.eye_array(9), 4, 4, np.nan), r"K\[4, 4\] is NaN on the diagonal"),
+        (changed(sparse.eye_array(9), 4, 4, -2), r"K\[4, 4\] = -2 is negative"),
+        (sparse.eye_array(9) * 1j, r"Complex data not supported|real numbers"),
+    ],
+    ids=["not square", "one-sided", "unequal", "NaN", "inf", "NaN diagonal", "negative", "complex"],
+)
+def test_a_bad_sparse_kernel_is_refused(K, message):
+    for estimator in (KernelKMeans, FullKernelKMeans):
+        with pytest.raises(ValueError, match=message):
+            estimator(2, kernel="precomputed").fit(K)
+
+
+def test_one_entry_among_thousands_that_is_not_symmetric_is_found(monkeypatch):
+    monkeypatch.setattr(operators_graphs, "STORED", 500)
+    K = graph(1500).kernel
+    check_precomputed(K, 0)
+    random = np.random.default_rng(0)
+    for place in random.choice(K.nnz, 20, replace=False):
+        i = int(np.searchsorted(K.indptr, place, side="right")) - 1
+        j = int(K.indices[place])
+        if i == j:
+            continue
+        one_sided, rounded = K.copy(), K.copy()
+        one_sided.data[place] *= 1.001
+        rounded.data[place] *= 1 + 1e-9
+        check_precomputed(rounded, 0)
+        names = rf"K\[{min(i, j)}, {max(i, j)}\] = "
+        with pytest.raises(ValueError, match=names):
+            check_precomputed(one_sided, 0)
+        one_sided.data[place] = 0
+        one_sided.eliminate_zeros()
+        with pytest.raises(ValueError, match=rf"= 0\. |K\[{i}, {j}\] = 0 "):
+            check_precomputed(one_sided, 0)
+
+
+def test_entries_too_large_to_square_are_refused_by_a_pass():
+    K = changed(sparse.eye_array(9), 2, 3, 1e200)
+    with pytest.raises(ValueError, match="far too large value among rows 0:9"):
+        SparseOperator(sparse.csr_matrix(K)).multiply(np.ones((9, 1)))
+
+
+def test_the_graph_of_scikit_learn_is_refused_with_the_line_that_mends_it():
+    X, _ = make_moons(300, noise=0.05, random_state=0)
+    A = kneighbors_graph(X, 10)
+    with pytest.raises(ValueError, match=r"symmetric, but .* K = K.maximum\(K.T\) joins them"):
+        KernelKMeans(2, kernel="precomputed").fit(A + sparse.eye_array(300))
+    for given, line in ((A, "A.maximum(A.T)"), (A.toarray(), "np.maximum(A, A.T)")):
+        with pytest.raises(
+            ValueError, match=r"A must be symmetric, but A\[\d+, \d+\] = "
+        ) as caught:
+            normalized(given)
+        assert f"A = {line} joins them, A = (A + A.T) / 2" in str(caught.value)
+        mended = eval(line, {"A": given, "np": np})
+        assert normalized(mended).kernel.shape == normalized((given + given.T) / 2).kernel.shape
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
+@pytest.mark.parametrize(
+    ("where", "value", "message"),
+    [
+        ((2, 4), -0.25, r"A\[2, 4\] = -0.25 is negative, .* np.exp\(-A / A.mean\(\)\)"),
+        ((3, 5), np.nan, r"A\[3, 5\] is nan: affinities must be finite. Leave vertex 3 out"),
+        ((3, 5), np.inf, r"A\[3, 5\] is inf"),
+        ((3, 5), 1e200, r"largest degree of A, 1e\+200, is outside 1e-100 to 1e\+100. Rescale"),
+        ((3, 5), 1.7e308, r"largest degree of A"),
+    ],
+    ids=["negative", "NaN", "infinite", "large", "huge"],
+)
+def test_affinities_that_are_none_are_refused(where, value, message, make):
+    A = small_graph(0)
+    A[where] = A[where[::-1]] = value
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        with pytest.raises(ValueError, match=message):
+            normalized(make(A))
+
+
+def test_what_is_no_graph_is_refused():
+    with pytest.raises(ValueError, match=r"A must be square, not 7 × 6: .*kneighbors_graph"):
+        normalized(small_graph(0)[:, :6])
+    for nothing in (np.zeros((4, 4)), sparse.csr_matrix((4, 4))):
+        with pytest.raises(ValueError, match="A has no edge"):
+            normalized(nothing)
+    with pytest.raises(ValueError, match="largest degree of A, 2e-200, is outside"):
+        normalized(np.array([[0, 2e-200], [2e-200, 0]]))
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
+@pytest.mark.parametrize("method", METHODS)
+def test_isolated_vertices_are_told_of_and_change_nothing(method, make):
+    A = small_graph(0, n=20)
+    padded = np.zeros((23, 23))
+    others = np.setdiff1d(np.arange(23), [4, 9, 22])
+    padded[np.ix_(others, others)] = A
+    with pytest.warns(UserWarning, match=r"3 of 23 vertices are isolated \(the first is 4\)"):
+        found = normalized(make(padded))
+    assert found.n_components == 1
+    K, weights = found
+    np.testing.assert_array_equal(np.flatnonzero(weights == 0), [4, 9, 22])
+    assert K[[4, 9, 22]].sum() == 0
+    np.testing.assert_allclose(K[others][:, others].sum(), normalized(A).kernel.sum())
+    model = KernelKMeans(3, kernel="precomputed", method=method, rank=3, random_state=0)
+    model.fit(K, sample_weight=weights)
+    assert set(model.labels_[[4, 9, 22]]) <= set(model.labels_[others])
+    np.testing.assert_array_equal(model.embedding_[[4, 9, 22]], 0)
+    alone = KernelKMeans(3, kernel="precomputed", rank=3, method="exact", random_state=0)
+    if method == "exact":
+        alone.fit(normalized(A).kernel, sample_weight=normalized(A).weights)
+        assert normalized_mutual_info_score(alone.labels_, model.labels_[others]) == pytest.approx(
+            1
+        )
+
+
+def test_a_vertex_that_float64_would_not_notice_counts_as_isolated():
+    A = small_graph(0)
+    A[3] = A[:, 3] = 0
+    A[3, 4] = A[4, 3] = 1e-25
+    with pytest.warns(UserWarning, match=r"1 of 7 vertices are isolated \(the first is 3\)"):
+        K, weights = normalized(A)
+    assert weights[3] == 0
+    assert not K[3].any()
+    KernelKMeans(2, kernel="precomputed", rank=2, random_state=0).fit(K, sample_weight=weights)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
+def test_components_are_counted_told_of_and_found(make):
+    A = np.zeros((31, 31))
+    for number in range(3):
+        part = slice(10 * number, 10 * number + 10)
+        A[part, part] = small_graph(number, n=10)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = normalized(make(A))
+    assert [str(one.message).split(":")[0] for one in told] == [
+        "1 of 31 vertices are isolated (the first is 30)",
+        "the graph falls into 3 connected components",
+    ]
+    assert found.n_components == 3
+    K, weights = found
+    model = KernelKMeans(3, kernel="precomputed", rank=3, method="exact", random_state=0)
+    labels = model.fit(K, sample_weight=weights).labels_
+    assert normalized_mutual_info_score(np.repeat([0, 1, 2], 10), labels[:30]) == pytest.approx(1)
+    assert normalized_cut(A[:30, :30], labels[:30]) == 0
+
+
+def test_a_connected_graph_is_told_nothing_of():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert normalized(small_graph(0)).n_components == 1
+        assert normalized(np.ones((1, 1))).n_components == 1  # a loop is an edge
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_two_moons_are_found_with_the_lines_of_the_docstring(seed):
+    X, y = make_moons(500, noise=0.07, random_state=seed)
+    A = kneighbors_graph(X, 15)
+    K, weights = normalized(A.maximum(A.T))
+    model = KernelKMeans(2, kernel="precomputed", rank=2, method="exact", random_state=0)
+    labels = model.fit(K, sample_weight=weights).labels_
+    assert normalized_mutual_info_score(y, labels) >= 0.95
+
+
+def test_a_hub_that_knows_everybody_is_no_trouble():
+    n = 3000
+    A = sparse.lil_matrix((n, n))
+    A[0, 1:] = 1
+    A[np.arange(1, n - 1), np.arange(2, n)] = 3
+    K, weights = normalized((A + A.T).tocsr())
+    for method in ("one-pass", "nystrom", "rpcholesky"):
+        model = KernelKMeans(3, kernel="precomputed", method=method, rank=5, random_state=0)
+        model.fit(K, sample_weight=weights)
+        np.testing.assert_array_equal(model.predict(K), model.labels_)
+
+
+RING = """
+import json, sys, time
+import numpy as np
+from scipy import sparse
+from sketchmeans import FullKernelKMeans, KernelKMeans
+from sketchmeans.graphs import normalized
+options, n = json.loads(sys.argv[1]), int(sys.argv[2])
+kind = FullKernelKMeans if "init" in options else KernelKMeans
+def ring(n):
+    near = np.arange(n)
+    A = sparse.coo_array((np.ones(n), (near, (near + 1) % n)), (n, n)).tocsr()
+    return normalized(A + A.T)
+def peak():
+    lines = dict(line.split(":", 1) for line in open("/proc/self/status"))
+    return 1024 * int(lines["VmHWM"].split()[0])
+make = lambda: kind(8, kernel="precomputed", random_state=0, max_iter=5, n_init=1, **options)
+K, weights = ring(3500)
+make().fit(K, sample_weight=weights)
+K, weights = ring(n)
+before, start = peak(), time.perf_counter()
+model = make().fit(K, sample_weight=weights)
+seconds = time.perf_counter() - start
+rise = peak() - before
+assert len(np.unique(model.predict(K[:1000]))) >= 1
+print(json.dumps([rise, model.stats_["planned_bytes"], seconds]))
+"""
+
+
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="the peak is read from Linux's /proc"
+)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"n_refine": 2},
+        {"method": "nystrom", "n_landmarks": 100},
+        {"method": "rpcholesky", "n_landmarks": 100},
+        {"init": "k-means++"},
+    ],
+    ids=str,
+)
+def test_fifty_thousand_vertices_take_memory_linear_in_their_number(options):
+    """K would be 20 GB as a matrix, and 1.8 MB as it is stored."""
+    n = 50_000
+    out = subprocess.run(
+        [sys.executable, "-c", RING, json.dumps(options), str(n)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    peak, planned, seconds = json.loads(out.stdout)
+    assert peak < planned < 3 * n * 36 * 8 + 80e6
+    assert seconds < 30
