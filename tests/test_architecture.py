@@ -16,6 +16,7 @@ GROUND = {
     "atomic": "",
     "blas": "text",
     "blocks": "_arrays",
+    "centers": "_arrays blas blocks",
     "checks": "text",
     "text": "",
 }

@@ -5,8 +5,9 @@ import json
 
 import numpy as np
 import pytest
-from benchmarks import drawing, end_to_end, processes, record, rivals
+from benchmarks import drawing, end_to_end, kernel_tables, kernels, processes, record, rivals
 from benchmarks.data import cores_and_shells, median_rbf, noisy_blobs
+from benchmarks.kernel_sets import SETS, scored
 from benchmarks.timing import Report, Target, environment
 from matplotlib.figure import Figure
 from sklearn.metrics import normalized_mutual_info_score
@@ -177,3 +178,73 @@ def test_a_fit_is_measured_in_a_process_of_its_own(tmp_path):
     assert np.load(labels).shape == (500,)
     with pytest.raises(processes.Failed, match="KeyError"):
         processes.measured("benchmarks.end_to_end:fit", method="none", n=500, labels=str(labels))
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_every_set_for_kernels_has_its_clusters_and_drawn_ones_change_with_the_seed(name):
+    if name.startswith("segmentation") and not rivals.installed("river"):
+        pytest.skip("river is not installed: it comes with the group dev")
+    (X, y, k), (again, labels, _), (other, _, _) = (SETS[name](seed) for seed in (0, 0, 1))
+    assert X.shape[0] == len(y)
+    np.testing.assert_array_equal(np.unique(y[scored(y)]), np.arange(k))
+    np.testing.assert_array_equal(y, labels)
+    assert abs(X - again).max() == 0
+    assert (abs(X - other).max() == 0) == SETS[name].real
+    if not SETS[name].real:
+        assert (y[:50] != y[0]).any()  # the order tells nothing
+
+
+def test_kernels_are_compared_with_rivals_and_a_run_goes_on_where_it_ended(tmp_path, monkeypatch):
+    file, fitted = tmp_path / "kernels.json", []
+
+    def counted(*given, **arguments):
+        fitted.append((arguments["method"], arguments["seeds"]))
+        return processes.measured(*given, **arguments)
+
+    monkeypatch.setattr(kernels, "measured", counted)
+    run = ["--seeds", "2", "--sets", "iris", "--out", str(file)]
+    report = kernels.main([*run, "--kernel", "rbf", "--only", "rbf,KMeans"])
+    assert fitted == [("rbf", [0, 1]), ("KMeans", [0, 1])]
+    cells = json.loads(file.read_text())["cells"]["iris"]
+    for fits in cells.values():
+        assert all(0.6 < fits[seed]["nmi"] < 0.9 and fits[seed]["seconds"] > 0 for seed in "01")
+        assert fits["0"]["peak"] >= 0
+    (row, average) = report.tables[0]["rows"]
+    assert row[1:] == [f"{np.mean([fits[s]['nmi'] for s in '01']):.2f}" for fits in cells.values()]
+    assert average[0] == "mean"
+    assert (
+        "| NMI | rbf | best rival | its NMI | ours / best |" in file.with_suffix(".md").read_text()
+    )
+
+    fitted.clear()
+    del cells["rbf"]["1"]
+    cells["KMeans"]["0"] = {"failed": "ImportError: while someone was editing"}
+    file.write_text(json.dumps({"cells": {"iris": cells}}))
+    kernels.main([*run, "--only", "rbf,KMeans", "--resume"])
+    kernels.main([*run, "--only", "rbf"])
+    assert fitted == [("rbf", [1]), ("KMeans", [0]), ("rbf", [0, 1])]
+    rival = json.loads(file.read_text())["cells"]["iris"]["KMeans"]
+    assert "nmi" in rival["0"]
+    assert rival["1"] == cells["KMeans"]["1"]
+    with pytest.raises(SystemExit, match="--sets 'rings' is not known"):
+        kernels.main(["--sets", "rings"])
+
+
+def test_a_fit_that_failed_counts_as_nothing_found_and_says_why(capsys):
+    good = [{"nmi": 0.9, "ari": 0.9, "seconds": 1.0, "peak": 2e6}, {"failed": "ValueError: no"}]
+    bad = [{"failed": "ValueError: never"}] * 2
+    found = {
+        "moons": {"neighbors": good, "rbf": good[:1], "KMeans": bad, "HDBSCAN": good[:1]},
+        "wine": {"neighbors": good[:1], "rbf": bad, "KMeans": good[:1], "HDBSCAN": good[:1]},
+    }
+    assert kernel_tables.means(found, "nmi")["KMeans"] == pytest.approx(0.45)
+    report = kernel_tables.show(found, "neighbors", Report())
+    moons, wine, average = report.tables[0]["rows"]
+    assert moons == ["moons", "0.45", "0.90", "failed", "0.90"]
+    assert wine == ["wine", "0.90", "failed", "0.90", "0.90"]
+    assert average == ["mean", "0.675", "0.450", "0.450", "–"]
+    notes = report.data["notes"]
+    assert "KMeans on moons failed, 2 of 2: ValueError: never" in notes
+    assert "sets where neighbors loses more than 0.05 to best rival: none" in notes
+    assert "sets where neighbors loses more than 0.05 to rbf: moons (0.45, rbf 0.90)" in notes
+    assert [target.met for target in report.targets] == [True, True, True, True]

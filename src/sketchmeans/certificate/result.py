@@ -34,6 +34,10 @@ class Certificate:
     optimum_lower_probabilistic: float | None = None
     """As optimum_lower, in the same event."""
     failure_probability: float | None = None
+    normalized_cut: float | None = None
+    """Of the labels found, on the graph that the kernel is; None where its degrees are not one."""
+    normalized_cut_lower: float | None = None
+    """No clustering with as many clusters cuts less."""
     assumes_psd: bool = False
     """Whether positive semidefiniteness of K was assumed and not known."""
     reason: str | None = None
@@ -49,6 +53,8 @@ class Certificate:
         if self.objective_upper is None:
             return f"Certificate for {self.n_clusters} clusters: no bound. {self.reason}"
         lines = [f"Certificate for {self.n_clusters} clusters"]
+        if self.normalized_cut is not None and self.normalized_cut_lower is not None:
+            return "\n".join([*lines, *self._cut()])
         if self.objective is not None and self._is_sharp:
             lines.append(f"  objective of these labels: {self.objective:.6g}, exactly")
         else:
@@ -77,3 +83,26 @@ class Certificate:
         if self.assumes_psd:
             lines.append("  This assumes that the kernel is positive semidefinite.")
         return "\n".join(lines)
+
+    def _cut(self) -> list[str]:
+        """Say what is known of the normalized cut."""
+        cut, least = self.normalized_cut, self.normalized_cut_lower
+        assert cut is not None
+        assert least is not None
+        if self.n_clusters == 1:
+            return ["  one cluster cuts nothing"]
+        chance = self.n_clusters - 1
+        lines = [
+            f"  normalized cut of these labels: {cut:.4g}, or {cut / chance:.2%} of what labels at "
+            "random have",
+            "  (how much of the neighbourhoods of samples lies in other clusters, summed over "
+            "clusters)",
+        ]
+        if cut < 1e-6 * chance:
+            return [*lines, "  no two clusters share a neighbour: no clustering is better"]
+        lines.append(f"  best possible normalized cut:   at least {least:.4g}")
+        if 3 * least < cut:
+            lines.append(
+                "  the bound is from eigenvalues alone, and mostly far below the best there is"
+            )
+        return lines

@@ -29,6 +29,7 @@ from sketchmeans.estimators.memory import Plan, copied_bytes, parse_bytes
 from sketchmeans.estimators.progress import CallbackSupportMixin
 from sketchmeans.kernels import kernel_class, make_kernel
 from sketchmeans.kernels.bandwidth import resolve_gamma
+from sketchmeans.kernels.neighbors import NeighborOptions
 from sketchmeans.kernels.precision import given_dtype, tile_dtype
 from sketchmeans.kernels.sizes import check_entries, check_statistic, check_weighted
 from sketchmeans.lowrank.result import Cost
@@ -38,6 +39,7 @@ from sketchmeans.operators import (
     FeatureMapOperator,
     GivenRows,
     KernelOperator,
+    NeighborOperator,
     PrecomputedOperator,
     SparseOperator,
 )
@@ -158,6 +160,9 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
             return CallableOperator(
                 X, self.kernel, params=params, dtype=dtype, weights=weights
             ), None
+        if self.kernel == "neighbors":
+            options = NeighborOptions.of(self.kernel_params)
+            return NeighborOperator(X, options, weights=weights, seed=seed), None
         cls = kernel_class(self.kernel)
         statistic = check_statistic(X, cls)
         gamma = resolve_gamma(self.gamma, cls, X, seed) if "gamma" in cls.options() else None
@@ -187,6 +192,7 @@ def statistics(
         "passes": cost.passes,
         "kernel_entries": cost.entries,
         "audit_entries": cost.audit_entries,
+        "distances": cost.distances,
         "seconds": {name: round(value, 6) for name, value in seconds.items()},
         **more,
         "planned_bytes": plan.peak,

@@ -13,8 +13,9 @@ from scipy import sparse
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.checks import check_choice, check_count, check_number
 from sketchmeans.kernels import ALIASES, KERNELS, kernel_class
+from sketchmeans.kernels.neighbors import NeighborOptions
 from sketchmeans.operators.graphs import first_asymmetry, refuse_stored
-from sketchmeans.text import called
+from sketchmeans.text import called, setting
 
 PAIRS = 1000
 """Entries of a precomputed kernel that are compared with their mirror images before a pass."""
@@ -30,35 +31,52 @@ def check_kernel_options(estimator: Any) -> None:
     """Refuse an unknown kernel, bad values of its options, and options that it does not read."""
     kernel = estimator.kernel
     if not callable(kernel):
-        check_choice("kernel", kernel, [*KERNELS, *ALIASES, "precomputed"])
-    named = isinstance(kernel, str) and kernel != "precomputed"
+        check_choice("kernel", kernel, [*KERNELS, *ALIASES, "neighbors", "precomputed"])
+    named = isinstance(kernel, str) and kernel not in ("neighbors", "precomputed")
     reads = set(kernel_class(kernel).options()) if named else set()
-    if callable(kernel):
+    if callable(kernel) or kernel == "neighbors":
         reads.add("kernel_params")
     label = f"kernel={kernel!r}" if isinstance(kernel, str) else "a callable kernel"
-    refuse_unread(estimator, {"gamma", "degree", "coef0", "kernel_params"} - reads, label)
+    unread = {"gamma", "degree", "coef0", "kernel_params"} - reads
+    if kernel == "neighbors":
+        readers = {"gamma": "rbf", "degree": "polynomial", "coef0": "polynomial"}
+        refuse_unread(estimator, unread, label, readers)
+        NeighborOptions.of(_as_dict(estimator.kernel_params))
+    refuse_unread(estimator, unread, label)
     if "degree" in reads:
         check_count("degree", estimator.degree)
     if "coef0" in reads:
         check_number("coef0", estimator.coef0)
     if "gamma" in reads and not isinstance(estimator.gamma, str):
         check_number("gamma", estimator.gamma, least=0.0)
-    if estimator.kernel_params is not None and not isinstance(estimator.kernel_params, dict):
+    _as_dict(estimator.kernel_params)
+
+
+def _as_dict(kernel_params: Any) -> dict[str, Any] | None:
+    if kernel_params is not None and not isinstance(kernel_params, dict):
         raise TypeError(
-            f"kernel_params={estimator.kernel_params!r} must be a dict of keyword arguments for "
-            "the callable kernel, or None."
+            f"kernel_params={kernel_params!r} must be a dict of options of the neighbours kernel, "
+            "or of keyword arguments for a callable kernel, or None."
         )
+    return kernel_params
 
 
-def refuse_unread(estimator: Any, names: Iterable[str], reader: str) -> None:
-    """Refuse options that are set although ``reader`` does not read them."""
+def refuse_unread(
+    estimator: Any, names: Iterable[str], reader: str, readers: dict[str, str] | None = None
+) -> None:
+    """Refuse options that are set although ``reader`` does not read them.
+
+    ``readers`` names the kernel that reads an option: likely it was meant.
+    """
     defaults = inspect.signature(type(estimator).__init__).parameters
     for name in sorted(names):
         value, default = getattr(estimator, name), defaults[name].default
         if value is not default and value != default:
+            add = setting("kernel", readers[name]) if readers and name in readers else None
             raise ValueError(
-                f"{called(name)}={value!r} is not read with {reader}. Leave {called(name)} at its "
-                f"default, {default!r}."
+                f"{called(name)}={value!r} is not read with {reader}. "
+                + (f"Add {add}, or leave" if add else "Leave")
+                + f" {called(name)} at its default, {default!r}."
             )
 
 

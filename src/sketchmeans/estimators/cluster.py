@@ -14,7 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.blocks import first_distinct
+from sketchmeans.certificate import Certificate
 from sketchmeans.certificate.certifying import Wanted, certificate_for
+from sketchmeans.certificate.cut import cut_certificate
 from sketchmeans.certificate.objective import cluster_sums
 from sketchmeans.checks import check_count, check_number
 from sketchmeans.estimators.base import Checked
@@ -35,6 +37,7 @@ from sketchmeans.estimators.progress import FitProgress, with_callbacks
 from sketchmeans.estimators.sketched import SketchedEstimator, work_of
 from sketchmeans.lowrank import ColumnStream
 from sketchmeans.lowrank.result import Cost
+from sketchmeans.operators import NeighborOperator
 from sketchmeans.text import called
 
 
@@ -210,17 +213,8 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
                 refined, embedded = self._refine_by_landmarks(embedded, labels, progress)
                 labels, sums = refined.labels, refined.sums
             with progress.stage("certify"):
-                if sums is None and whole is not None and whole.gram is not None:
-                    run = embedded.plan.run
-                    sums = cluster_sums(whole.operator, labels, embedded.weights, run)
-                    embedded = embedded.spending(Cost(entries=whole.operator.stream_entries))
-                wanted = Wanted(
-                    self.n_clusters,
-                    objective_at_most=at_most,
-                    embedding_dtype=embedded.embedding.dtype,
-                    sums=sums,
-                )
-                certificate = certificate_for(embedded.operator, labels, embedded.low_rank, wanted)
+                certificate, spent = self._certify(embedded, labels, at_most, sums)
+                embedded = embedded.spending(spent)
         self._publish(embedded, progress.seconds)
         self.certificate_ = certificate
         self.n_iter_ = found.n_iter_
@@ -229,6 +223,28 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         self._settle(embedded, refined)
         self._warn_of_duplicates(embedded)
         return self
+
+    def _certify(
+        self, embedded: Embedded, labels: IntArray, at_most: float, sums: FloatArray | None
+    ) -> tuple[Certificate, Cost]:
+        """Return what is known of the labels, and what it cost to know it."""
+        operator, low_rank, cost = embedded.operator, embedded.low_rank, Cost()
+        by_neighbors = isinstance(operator, NeighborOperator)
+        whole = low_rank.whole
+        if sums is None and whole is not None and (whole.gram is not None or by_neighbors):
+            features = whole.operator.unweighted()
+            sums = cluster_sums(features, labels, embedded.weights, embedded.plan.run)
+            cost = Cost(entries=features.stream_entries, distances=features.stream_distances)
+        if by_neighbors:
+            assert sums is not None
+            return cut_certificate(labels, low_rank, sums, embedded.weights, self.n_clusters), cost
+        wanted = Wanted(
+            self.n_clusters,
+            objective_at_most=at_most,
+            embedding_dtype=embedded.embedding.dtype,
+            sums=sums,
+        )
+        return certificate_for(operator, labels, low_rank, wanted), cost
 
     def _refine(
         self, embedded: Embedded, labels: IntArray, progress: FitProgress
@@ -283,6 +299,8 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         move_centers(*given)
         self._centroids = refined.centroids
         self.stats_["objective"] = "exact"
+        if isinstance(embedded.operator, NeighborOperator):
+            return  # what it is refined in is the kernel's own feature space
         if isinstance(refined, RefinedByLandmarks):
             self.stats_["objective"] = "an upper bound of the exact one, by landmarks"
         elif embedded.operator is not None:  # exact distances need all samples

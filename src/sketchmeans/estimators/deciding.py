@@ -11,13 +11,14 @@ from sketchmeans.lowrank import METHODS
 from sketchmeans.operators import (
     FeatureOperator,
     KernelOperator,
+    NeighborOperator,
     PrecomputedOperator,
     SparseOperator,
 )
 from sketchmeans.text import setting
 
 REFINEMENTS = 5
-"""What n_refine="auto" is with landmarks: see docs/defaults.md."""
+"""What n_refine="auto" is with landmarks, or with neighbours: see docs/defaults.md."""
 STARTS, MOST_STARTS, START_COST = 10, 30, 6e7
 """n_init="auto" is the first; with landmarks it is as often as n · K · (K + 10) goes into the cost,
 up to the second. After refinement in landmark space, what separates a fit from the best known is
@@ -69,7 +70,7 @@ def decide(estimator: Any, operator: KernelOperator | None) -> Decision:
     if passes == "auto":
         passes = 2 if estimator.method == "auto" and operator is not None else 1
     refine, starts = getattr(estimator, "n_refine", 0), getattr(estimator, "n_init", 1)
-    landmarks = METHODS[method].landmarks
+    landmarks = METHODS[method].landmarks or isinstance(operator, NeighborOperator)
     if refine == "auto":
         refine = REFINEMENTS if landmarks else 0
     if starts == "auto":
@@ -85,6 +86,8 @@ def _chosen(estimator: Any, operator: KernelOperator | None) -> tuple[str, str]:
     """Return the method, and a reason in words."""
     if operator is None:
         return "one-pass", "a stream is met once"
+    if isinstance(operator, NeighborOperator):
+        return "exact", "the features of this kernel are sparse, and its eigenvectors linear in n"
     if hint := hinted_method(estimator):
         return hint, "an option that belongs to it was given"
     if isinstance(operator, SparseOperator):

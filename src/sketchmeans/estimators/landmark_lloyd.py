@@ -18,7 +18,6 @@ from sketchmeans.certificate.objective import cluster_sums, memberships
 from sketchmeans.engine import ALONE, Crew, Run
 from sketchmeans.lowrank.result import Cost
 from sketchmeans.operators import FeatureOperator, NewPoints
-from sketchmeans.operators.base import rows_at_once
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class LandmarkCentroids:
             labels[rows], squares[rows] = self.nearest(inner, diagonal[rows])
 
         with Crew(run.n_threads) as crew:
-            size = rows_at_once(len(self.coefficients), X.shape[1])
+            size = points.rows_at_once(len(self.coefficients))
             crew.each(compute, row_blocks(len(labels), size))
         return labels, squares
 
@@ -125,7 +124,8 @@ def refine_by_landmarks(
     """
     plain, mass = operator.unweighted(), masses(weights, len(labels))
     sums = _padded(cluster_sums(plain, labels, weights, run.part(0, n_iter + 1)), n_clusters)
-    cost = Cost(entries=plain.stream_entries)
+    stream = Cost(entries=plain.stream_entries, distances=plain.stream_distances)
+    cost = stream
     trace = float(diagonal @ mass)
     objectives: list[float] = []
     for index in range(n_iter):
@@ -134,7 +134,7 @@ def refine_by_landmarks(
         objectives.append(trace - float(sizes @ centroids.squared_norms))
         found = _Step(plain, centroids, diagonal, weights)
         sums = found.run(run.part(index + 1, n_iter + 1))
-        cost += Cost(entries=plain.stream_entries)
+        cost += stream
         same = np.array_equal(labels, found.labels)
         labels, inertia = found.labels, float(found.squares @ mass)
         if same:

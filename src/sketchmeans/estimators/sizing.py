@@ -17,9 +17,9 @@ LANDMARKS_PER_CLUSTER, FEWEST_LANDMARKS, MOST_LANDMARKS = 40, 200, 2000
 """n_landmarks="auto" is so many per cluster, between these two: see docs/defaults.md."""
 
 
-def auto_rank(n_clusters: int | None, n: int) -> int:
+def auto_rank(n_clusters: int | None, n: int, *, extra: int = EXTRA_RANK) -> int:
     """Return what rank="auto" is for n samples, or for a sketch of n columns."""
-    return min((n_clusters or AUTO_CLUSTERS) + EXTRA_RANK, n)
+    return min((n_clusters or AUTO_CLUSTERS) + extra, n)
 
 
 def is_fraction(rank: Any) -> bool:

@@ -32,7 +32,13 @@ from sketchmeans.lowrank import METHODS, ColumnStream, Cost, LowRank, Request, a
 from sketchmeans.lowrank.cholesky import capacity_for
 from sketchmeans.lowrank.core import noise_level
 from sketchmeans.lowrank.methods import Method
-from sketchmeans.operators import FeatureOperator, GivenRows, KernelOperator, SparseOperator
+from sketchmeans.operators import (
+    FeatureOperator,
+    GivenRows,
+    KernelOperator,
+    NeighborOperator,
+    SparseOperator,
+)
 from sketchmeans.text import called
 
 
@@ -67,6 +73,19 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         if self.method == "auto":
             hinted_method(self)  # refuses options that contradict each other
 
+    def _check_neighbors(self) -> None:
+        """Refuse options that the neighbours kernel does not read."""
+        names = ["oversampling", "n_landmarks", "sketch", "truncation", "n_passes", "precision"]
+        if self.method != "exact":
+            names.append("method")
+        label = "kernel='neighbors'"
+        refuse_unread(self, names, label, dict.fromkeys(names, "rbf"))
+        if is_fraction(self.rank):
+            raise ValueError(
+                f"rank={self.rank} asks for a share of the trace, which {label} spreads over all "
+                "anchors. Give rank as a number, that of the clusters for clusters."
+            )
+
     def _check_size(self, n: int) -> None:
         check_rank(self.rank, n, truncation=self.truncation)
         if isinstance(self.rank, Integral) and self.n_landmarks != "auto":
@@ -80,6 +99,8 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             seeds = random_state.randint(2**31 - 1, size=2)
             if isinstance(X, ColumnStream):
                 return self._embed_stream(X, sample_weight, random_state)
+            if self.kernel == "neighbors":
+                self._check_neighbors()
             data = self._prepare(X, sample_weight, int(seeds[1]))
             dtype = data.X.dtype.newbyteorder("=")
             dtype = dtype if dtype in (np.float32, np.float64) else np.dtype(np.float64)
@@ -123,8 +144,11 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         operator, n = data.operator, data.X.shape[0]
         name, fraction = decision.method, is_fraction(self.rank)
         method = METHODS[name]
+        asked = self.rank
+        if asked == "auto" and isinstance(operator, NeighborOperator):
+            asked = auto_rank(self._n_clusters, n, extra=0)
         rank, width = rank_and_width(
-            name, self.rank, self.oversampling, self.n_landmarks, self._n_clusters, n
+            name, asked, self.oversampling, self.n_landmarks, self._n_clusters, n
         )
         ask = Request(
             rank=rank,
@@ -304,6 +328,8 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         streamed = whole is not None and whole.gram is not None and whole.operator.held is None
         self.n_landmarks_ = len(low_rank.dual) if METHODS[decision.method].landmarks else None
         self.width_ = low_rank.factor.shape[1] if streamed else self.n_landmarks_ or embedded.width
+        if isinstance(embedded.operator, NeighborOperator):
+            self.width_ = embedded.operator.map.stored
         self.gamma_ = embedded.gamma
         self.stats_ = statistics(
             embedded.cost,
@@ -315,6 +341,9 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         )
         self.stats_ |= {"eta": low_rank.eta, "negative_mass": low_rank.negative_mass}
         self.stats_ |= {"method": decision.method, "why": decision.why}
+        if isinstance(embedded.operator, NeighborOperator):
+            features = embedded.operator.map
+            self.stats_ |= {"anchors": features.count, "graphs": len(features.graphs)}
         self._dual = embedded.dual
         self._new_points = embedded.new_points
         self._n_features_out = self.rank_

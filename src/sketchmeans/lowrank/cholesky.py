@@ -8,9 +8,10 @@ from scipy import linalg
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.blocks import orthogonal_columns
+from sketchmeans.centers import rows_for_centers, subsample
 from sketchmeans.engine.run import ALONE, Run
 from sketchmeans.lowrank.core import CUT, judge, noise_level
-from sketchmeans.lowrank.landmarks import Landmarks, landmark_rows, subsample
+from sketchmeans.lowrank.landmarks import Landmarks, weighty
 from sketchmeans.lowrank.nystrom import from_landmarks, holds_columns
 from sketchmeans.lowrank.result import Cost, Facts, LowRank, Whole, warn_indefinite
 from sketchmeans.operators import KernelOperator, LandmarkFeatures, LandmarkOperator
@@ -89,7 +90,7 @@ class _Factor:
         n = operator.shape[0]
         columns, rows = min(columns, n), None
         if streams_columns(n, columns, rank, tolerance):
-            rows = subsample(operator, landmark_rows(columns), seed)
+            rows = subsample(weighty(operator), rows_for_centers(columns), seed)
             columns = min(columns, len(rows))
         return cls(operator, columns, tolerance, seed, run, rows)
 

@@ -13,7 +13,8 @@ from sketchmeans.blas import OneBlasThread
 from sketchmeans.engine import ALONE, Run
 from sketchmeans.lowrank.core import CUT, judge, measured_pass, noise_level
 from sketchmeans.lowrank.result import Cost, Facts, LowRank, warn_indefinite
-from sketchmeans.operators import FeatureOperator, KernelOperator
+from sketchmeans.lowrank.sparse_features import from_sparse_features
+from sketchmeans.operators import FeatureOperator, KernelOperator, NeighborOperator
 
 DENSE_LIMIT = 3000
 """Samples up to which K is formed as a matrix: 72 MB in float64."""
@@ -35,13 +36,16 @@ def exact(operator: KernelOperator, *, rank: int, seed: int = 0, run: Run = ALON
     """Approximate K by its leading eigenvectors, the best approximation of this rank.
 
     Up to ``DENSE_LIMIT`` samples, or for more than n / 2 columns, K is formed and decomposed: n²
-    entries and the diagonal. A feature map needs only its Gram matrix. Otherwise Lanczos iterations
+    entries and the diagonal. A feature map needs only its Gram matrix, a sparse one more of it
+    (``sparse_features``). Otherwise Lanczos iterations
     run on the operator, one pass over K each: some tens where the eigenvalues asked for stand out
     of rounding, hundreds where K has fewer. Memory: n × 3·rank numbers and a few tiles, or a few
     times n² where K is formed.
     """
     n = operator.shape[0]
     rank = min(rank, n)
+    if isinstance(operator, NeighborOperator):
+        return from_sparse_features(operator, rank=rank, run=run)
     diagonal = operator.diagonal()
     if features := useful_features(operator):
         return _from_features(features, rank, diagonal, seed, run)

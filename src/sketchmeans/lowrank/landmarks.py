@@ -7,28 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from sklearn.cluster import KMeans
 
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blas import OneBlasThread
-from sketchmeans.blocks import first_distinct, relative_weights, row_blocks
+from sketchmeans.blocks import first_distinct, row_blocks
+from sketchmeans.centers import centers, rows_for_centers, subsample
 from sketchmeans.engine import Crew, NumpyTiles, RightHandSide, Run, tournament_pass
 from sketchmeans.lowrank.core import EPS
 from sketchmeans.lowrank.result import Cost
 from sketchmeans.operators import KernelOperator, NewPoints, SparseOperator
-
-_KMEANS_ITERATIONS = 20
-_FEW = 128
-"""Landmarks up to which K-means starts from k-means++: beyond, that takes ten times as long as the
-rest, and the centers of random starts serve as well (``python -m benchmarks.landmark_quality
---choices``)."""
-_ROWS_PER_LANDMARK, _LEAST_ROWS = 20, 5000
-
-
-def landmark_rows(count: int) -> int:
-    """Return the rows of the subsample among which landmarks are put: as good as all of them."""
-    return max(_ROWS_PER_LANDMARK * count, _LEAST_ROWS)
 
 
 @dataclass(frozen=True)
@@ -168,54 +155,19 @@ def kmeans_landmarks(operator: KernelOperator, count: int, seed: int) -> Landmar
             'sketch="kmeans" needs data to put landmarks among, and a precomputed kernel has '
             'none. Choose sketch="uniform", "diagonal", "column-norm" or "leverage".'
         )
-    chosen = subsample(operator, landmark_rows(count), seed)
+    chosen = subsample(weighty(operator), rows_for_centers(count), seed)
     X = operator.data if len(chosen) == operator.shape[0] else operator.data[chosen]
     distinct = first_distinct(X, count + 1)
     if len(distinct) <= count:
         return Landmarks(indices=chosen[distinct])
-    near_one, exponent = _near_one(X)
     weights = None if operator.weights is None else operator.weights[chosen]
-    model = KMeans(
-        count,
-        init="k-means++" if count <= _FEW else "random",
-        n_init=1,
-        max_iter=_KMEANS_ITERATIONS,
-        random_state=seed,
-    )
-    with OneBlasThread():
-        model.fit(near_one, sample_weight=relative_weights(weights))
-    points = np.ldexp(model.cluster_centers_.astype(np.float64), exponent)
-    return Landmarks(points=points)
+    return Landmarks(points=centers(X, weights, count, seed))
 
 
 def weighty(operator: KernelOperator) -> IntArray:
     """Return the samples of positive weight."""
     root = operator.root_weights
     return np.arange(operator.shape[0]) if root is None else np.flatnonzero(root > 0)
-
-
-def subsample(operator: KernelOperator, count: int, seed: int) -> IntArray:
-    """Return so many samples of positive weight, in order; all of them if there are no more."""
-    possible = weighty(operator)
-    if len(possible) <= count:
-        return possible
-    random = np.random.default_rng([seed, len(possible)])
-    return np.sort(random.choice(possible, count, replace=False))
-
-
-def _near_one(X: Any) -> tuple[Any, int]:
-    """Return X / 2^e, and e: K-means squares numbers that the kernel may not need to square.
-
-    X itself, and 0, unless its largest number is far from one.
-    """
-    exponent = int(np.frexp(float(max(X.max(), -X.min())))[1])
-    if abs(exponent) <= 40:
-        return X, 0
-    if not sparse.issparse(X):
-        return np.ldexp(X, -exponent), exponent
-    near = X.copy()
-    near.data = np.ldexp(X.data, -exponent)
-    return near, exponent
 
 
 SAMPLERS: dict[str, Callable[[Draw], tuple[IntArray, Cost]]] = {

@@ -7,13 +7,15 @@ import math
 import numpy as np
 
 from sketchmeans.blocks import BLOCK
+from sketchmeans.centers import rows_for_centers
 from sketchmeans.engine import tile_rows
 from sketchmeans.lowrank.cholesky import capacity_for, streams_columns
 from sketchmeans.lowrank.exact import forms_matrix, useful_features
-from sketchmeans.lowrank.landmarks import landmark_rows
 from sketchmeans.lowrank.nystrom import auto_sampling, holds_columns
 from sketchmeans.lowrank.request import Needs, Request
-from sketchmeans.operators import KernelOperator
+from sketchmeans.lowrank.sparse_features import SEEN_BEYOND
+from sketchmeans.operators import KernelOperator, NeighborOperator
+from sketchmeans.operators.anchors import takes_samples
 from sketchmeans.operators.base import THREAD_BYTES
 from sketchmeans.sketches import SKETCHES, HadamardSketch
 
@@ -61,7 +63,7 @@ def nystrom_needs(operator: KernelOperator, ask: Request) -> Needs:
     if takes_centers(operator, ask):
         # Centers are dense, also of sparse data: some for K-means, some as landmarks.
         centers = 8 * m * operator.n_features
-        rows = min(n, landmark_rows(m))
+        rows = min(n, rows_for_centers(m))
         stages.append(kmeans_bytes(rows, m, operator.row_bytes(rows)) + 4 * centers)
     elif ask.sketch == "column-norm":
         # A tile, its squares, and what makes it.
@@ -98,7 +100,7 @@ def cholesky_needs(operator: KernelOperator, ask: Request, batch: int) -> Needs:
     """
     n, m = operator.shape[0], ask.width
     if streams_columns(n, m, ask.rank, ask.tolerance):
-        few = min(n, landmark_rows(m))
+        few = min(n, rows_for_centers(m))
         pivoting = few * (m + 25 * batch) * 8 + operator.columns_bytes(batch, ask.run)
         pivoting += operator.row_bytes(few) + _recovering(few, m)
         recovering, kept = streaming_bytes(operator, m, ask)
@@ -115,6 +117,8 @@ def cholesky_needs(operator: KernelOperator, ask: Request, batch: int) -> Needs:
 
 def exact_needs(operator: KernelOperator, ask: Request) -> Needs:
     """K and its copies where it is formed, the basis of Lanczos where it is not."""
+    if isinstance(operator, NeighborOperator):
+        return _sparse_features_needs(operator, ask)
     n, rank = operator.shape[0], min(ask.rank, operator.shape[0])
     columns = n * rank * 8
     vectors = _VECTORS * n * 8
@@ -133,6 +137,27 @@ def exact_needs(operator: KernelOperator, ask: Request) -> Needs:
     passing = operator.scratch_bytes(1, ask.run)
     lanczos = n * (basis + rank) * 8 + 4 * n * 8 + passing
     return Needs(max(lanczos, 5 * columns) + vectors, kept)
+
+
+def _sparse_features_needs(operator: NeighborOperator, ask: Request) -> Needs:
+    """F where it is held, the anchors, and the matrix that is decomposed."""
+    n, p, threads = operator.shape[0], operator.n_features, ask.run.n_threads
+    m, width, stored = operator.planned_sizes()
+    held = (n * stored * 12 if ask.run.pack else 0) + 4 * n * 8
+    anchors = operator.row_bytes(2 * width) if takes_samples(operator.data, m) else width * p * 16
+    rows = min(n, rows_for_centers(m))
+    finding = kmeans_bytes(rows, m, rows * p * 8) + 3 * rows * p * 8 + 4 * m * p * 8
+    block = operator.block_bytes() + THREAD_BYTES
+    # Of a span its part of F and, at the most, as many pairs of columns as its rows have or there
+    # are; of all spans a sum, another while one is added, and in the end an array.
+    order, span = min(n, width), operator.span_rows()
+    pairs = 12 * min(span * stored**2, order**2)
+    total = 12 * min(n * stored**2, order**2)
+    forming = threads * (block + 3 * span * stored * 12 + 2 * pairs) + 2 * total + 8 * order**2
+    deciding = 24 * order**2 + 8 * order * (60 + 2 * (ask.rank + SEEN_BEYOND))
+    kept = held + anchors + 8 * ask.rank * (n + 2 * width)
+    highest = max(finding, held + threads * block, held + forming, kept + deciding)
+    return Needs(anchors + highest, kept)
 
 
 def kmeans_bytes(n: int, n_clusters: int, rows: int) -> int:

@@ -39,6 +39,8 @@ class Cost:
     """Kernel entries evaluated once more in float64, to measure errors."""
     seconds: float = 0.0
     """Time that the engine took for the passes of a sketch; the rest of the time was recovery."""
+    distances: int = 0
+    """Distances between samples and anchors."""
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(
@@ -46,6 +48,7 @@ class Cost:
             self.entries + other.entries,
             self.audit_entries + other.audit_entries,
             self.seconds + other.seconds,
+            self.distances + other.distances,
         )
 
 

@@ -16,6 +16,7 @@ from sketchmeans.operators.features import FeatureOperator
 from sketchmeans.operators.graphs import SparseOperator
 from sketchmeans.operators.landmarks import LandmarkFeatures, LandmarkOperator
 from sketchmeans.operators.monomials import FeatureMapOperator
+from sketchmeans.operators.neighbors import NeighborFeatures, NeighborOperator, NeighborPoints
 from sketchmeans.operators.precomputed import GivenOperator, GivenRows, PrecomputedOperator
 
 __all__ = [
@@ -28,6 +29,9 @@ __all__ = [
     "KernelOperator",
     "LandmarkFeatures",
     "LandmarkOperator",
+    "NeighborFeatures",
+    "NeighborOperator",
+    "NeighborPoints",
     "NewPoints",
     "PointsOperator",
     "PrecomputedOperator",

@@ -68,6 +68,9 @@ class NewPoints(Protocol):
     def multiplier(self, right: FloatArray) -> Callable[[Any], FloatArray]:
         """Return what multiplies the kernel of new points by this matrix, block after block."""
 
+    def rows_at_once(self, columns: int) -> int:
+        """Return how many new points are met at once where columns of the kernel are computed."""
+
 
 class KernelOperator(ABC):
     """The kernel matrix of n samples, a block at a time.

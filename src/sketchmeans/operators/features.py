@@ -102,6 +102,11 @@ class FeatureOperator(KernelOperator):
         """The kernel entries of one stream over all rows."""
         return 0 if self.held is not None else self.shape[0] * self.map.entries
 
+    @property
+    def stream_distances(self) -> int:
+        """The distances that one stream over all rows takes."""
+        return 0
+
     def block(self, rows: slice) -> FloatArray:
         """Return rows of B, which know nothing of weights."""
         return self.map.block(self.samples(rows)) if self.held is None else self.held[rows]

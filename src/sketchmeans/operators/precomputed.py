@@ -16,7 +16,13 @@ from sketchmeans.blocks import SUMMED, dense, multiply_columns, row_blocks, rows
 from sketchmeans.engine.passes import Pass, strip_pass, strip_rows
 from sketchmeans.engine.run import Run
 from sketchmeans.engine.threads import Crew
-from sketchmeans.operators.base import THREAD_BYTES, KernelOperator, Right, audited_rows
+from sketchmeans.operators.base import (
+    THREAD_BYTES,
+    KernelOperator,
+    Right,
+    audited_rows,
+    rows_at_once,
+)
 from sketchmeans.operators.cross import CrossKernel, Product
 from sketchmeans.text import called
 
@@ -208,6 +214,10 @@ class GivenRows:
     def multiplier(self, right: FloatArray) -> Callable[[Any], FloatArray]:
         """Return what multiplies given rows by this matrix, block after block."""
         return lambda K: self.against(K).multiply(right)
+
+    def rows_at_once(self, columns: int) -> int:
+        """Return how many rows are met at once."""
+        return rows_at_once(columns, len(self.diagonal))
 
     def diagonal_of(self, K: Any) -> FloatArray:
         """Return κ(x, x) for the samples themselves; rows of new points do not hold it."""

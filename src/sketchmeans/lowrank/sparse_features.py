@@ -1,0 +1,59 @@
+"""The leading eigenvectors of a kernel with sparse features, K = FFᵀ: exact, and linear in n."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+
+from sketchmeans.blas import OneBlasThread
+from sketchmeans.engine import ALONE, Run
+from sketchmeans.lowrank.core import CUT, EPS
+from sketchmeans.lowrank.result import Cost, Facts, LowRank, Whole
+from sketchmeans.operators import NeighborOperator
+
+SEEN_BEYOND = 10
+"""Eigenvalues beyond the rank that are computed too: how many clusters there are shows in them."""
+
+
+def from_sparse_features(operator: NeighborOperator, *, rank: int, run: Run = ALONE) -> LowRank:
+    """Decompose K = FFᵀ through FᵀF, or where there are more columns than samples through FFᵀ.
+
+    Distances: n × anchors, once if F is held and three times if it is made again. Kernel entries:
+    none. Memory: F, the anchors, n × rank numbers, and a few matrices as large as the lesser of
+    anchors and samples, squared.
+    """
+    distances = operator.build(run.part(0, 3))
+    n, width = operator.shape[0], operator.map.count
+    order = min(n, width)
+    seen = slice(max(order - rank - SEEN_BEYOND, 0), order)
+    with OneBlasThread():
+        if width <= n:
+            matrix = operator.gram_of_features(run.part(1, 3))
+        else:
+            F = operator.features(slice(0, n))
+            matrix = (F @ F.T).toarray()
+        distances += operator.stream_distances
+        values, vectors = linalg.eigh(
+            matrix, subset_by_index=[seen.start, seen.stop - 1], overwrite_a=True
+        )
+        del matrix
+        values, vectors = values[::-1], vectors[:, ::-1][:, :rank]
+        kept = values[: vectors.shape[1]] > CUT * order * EPS
+        vectors, leading = vectors[:, kept], values[: vectors.shape[1]][kept]
+        if width <= n:
+            dual, factor = vectors, operator.product(vectors, run.part(2, 3))
+            distances += operator.stream_distances
+        else:
+            dual, factor = F.T @ (vectors / np.sqrt(leading)), vectors * np.sqrt(leading)
+    trace = float(operator.diagonal().sum())
+    return LowRank(
+        factor=factor,
+        eigenvalues=np.clip(values, 0.0, 1.0),
+        rank=len(leading),
+        dual=dual,
+        facts=Facts(trace, 16 * EPS),
+        eta=order * EPS,
+        cost=Cost(distances=distances),
+        new_points=operator.for_new_points(),
+        whole=Whole(operator),
+    )

@@ -1,0 +1,354 @@
+"""The neighbours kernel of samples: K = FFᵀ with a few numbers per row of F, all of it linear in n.
+
+F is sparse: a row has the weights of its nearest anchors, over the roots of what these hold. Its
+Gram matrix, its products and the sums of its rows over clusters are sparse products over fixed
+blocks of rows, added up in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from sketchmeans._arrays import Array, FloatArray, IntArray
+from sketchmeans.blocks import masses, row_blocks, rows_of
+from sketchmeans.engine import ALONE, Crew, Run
+from sketchmeans.kernels.neighbors import NeighborOptions, neighbor_weights
+from sketchmeans.operators.anchors import MORE, Anchors, Frame, find_anchors, scaled_rows
+from sketchmeans.operators.base import NewPoints
+from sketchmeans.operators.cross import CrossKernel
+from sketchmeans.operators.features import FeatureMap, FeatureOperator
+
+_ROWS, _NUMBERS = 4096, 1 << 20
+"""Rows of a block, and numbers of it; fixed by the sizes of the data, for they decide the bits."""
+_SPANS = 32
+"""Runs of blocks whose Gram matrices are made by themselves and added up in order."""
+
+
+def rows_at_once(n_features: int, n_neighbors: int) -> int:
+    """Return the rows that are looked at together."""
+    return max(64, min(_ROWS, _NUMBERS // (n_features * (n_neighbors + MORE))))
+
+
+class NeighborFeatures(FeatureMap):
+    """F(x) = Λ^{-½} z(x) for each set of anchors, side by side, over the root of their number.
+
+    Parameters
+    ----------
+    frame : Frame
+    graphs : list of Anchors
+    held : list of array
+        Λ of each: the summed weights z of the samples, all positive.
+    """
+
+    def __init__(self, frame: Frame, graphs: list[Anchors], held: list[FloatArray]) -> None:
+        self.frame, self.graphs, self.held = frame, graphs, held
+        self.count = sum(map(len, graphs))
+        self.stored = sum(one.n_neighbors for one in graphs)
+        self.rows_at_once = rows_at_once(graphs[0].points.shape[1], graphs[0].n_neighbors)
+        self.scales = 1 / np.sqrt(np.concatenate(held) * len(graphs))
+
+    def block(self, X: Any) -> Any:
+        """Return F of rows: a CSR matrix with as many numbers in every row."""
+        columns, weights = self.neighbors(X)
+        return regular_csr(columns, weights * self.scales[columns], self.count)
+
+    def neighbors(self, X: Any) -> tuple[IntArray, FloatArray]:
+        """Return the nearest anchors of rows in every set, counted through, and z."""
+        rows = self.frame.rows(X)
+        columns, weights, first = [], [], 0
+        for anchors in self.graphs:
+            found, squares = anchors.nearest(rows)
+            columns.append(found + first)
+            weights.append(neighbor_weights(squares))
+            first += len(anchors)
+        return np.hstack(columns), np.hstack(weights)
+
+
+def regular_csr(columns: IntArray, numbers: FloatArray, width: int) -> Any:
+    """Return the CSR matrix of rows that have as many numbers each."""
+    n, each = columns.shape
+    dtype = np.int32 if n * each < 2**31 else np.int64
+    pointers = np.arange(0, n * each + 1, each, dtype=dtype)
+    indices = columns.astype(dtype, copy=False).ravel()
+    return sparse.csr_matrix((numbers.ravel(), indices, pointers), shape=(n, width), copy=False)
+
+
+def _lengths(F: Any) -> FloatArray:
+    """Return ‖F_i‖² of rows that have as many numbers each."""
+    numbers = F.data.reshape(F.shape[0], -1)
+    return np.vecdot(numbers, numbers)
+
+
+class NeighborPoints:
+    """What embeds new points: their features, to which the dual of a fit belongs.
+
+    Parameters
+    ----------
+    map : NeighborFeatures
+    """
+
+    dtype = np.dtype(np.float64)
+
+    def __init__(self, map: NeighborFeatures) -> None:
+        self.map = map
+
+    def rows_at_once(self, columns: int) -> int:
+        """Return the grid of rows on which the samples were met."""
+        del columns
+        return self.map.rows_at_once
+
+    def against(self, X: Any) -> CrossKernel:
+        """Return F of new points, as a kernel with the anchors; distances: anchors per point."""
+        shape = (X.shape[0], self.map.count)
+
+        def product(right: Array, crew: Crew, run: Run) -> FloatArray:
+            del run
+            out = np.empty((shape[0], right.shape[1]))
+
+            def work(rows: slice) -> None:
+                out[rows] = self.map.block(rows_of(X, rows)) @ right
+
+            crew.each(work, row_blocks(shape[0], self.map.rows_at_once))
+            return out
+
+        def tile(rows: slice, columns: slice, out: FloatArray) -> FloatArray:
+            del out
+            return self.map.block(rows_of(X, rows))[:, columns].toarray()
+
+        whole: Callable[[], Any] = lambda: self.map.block(X)  # noqa: E731
+        return CrossKernel(tile, shape, self.dtype, product, entries=0, evaluate=whole)
+
+    def multiplier(self, right: FloatArray) -> Callable[[Any], FloatArray]:
+        """Return what multiplies the features of new points by this matrix, block after block."""
+        return lambda X: self.map.block(X) @ right
+
+    def diagonal_of(self, X: Any) -> FloatArray:
+        """Return κ(x, x) of new points."""
+        blocks = row_blocks(X.shape[0], self.map.rows_at_once)
+        return np.concatenate([_lengths(self.map.block(rows_of(X, rows))) for rows in blocks])
+
+
+class NeighborOperator(FeatureOperator):
+    """The neighbours kernel of samples, K = FFᵀ.
+
+    Nothing is known of it before ``build``, which finds the anchors and sums up what they hold.
+    Distances: n × anchors for ``build``, and again for every stream unless F is held in memory.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_samples, n_features)
+    options : NeighborOptions
+    weights : array of shape (n_samples,), optional
+        Positive, or zero.
+    seed : int
+        Fixes the anchors.
+    """
+
+    map: NeighborFeatures
+    held: Any = None
+    is_psd = True
+
+    def __init__(
+        self, X: Any, options: NeighborOptions, *, weights: FloatArray | None = None, seed: int = 0
+    ) -> None:
+        super().__init__(X.shape[0], np.float64, weights)
+        self._X, self.options, self.seed = X, options, seed
+        self._known_diagonal: FloatArray | None = None
+
+    @property
+    def engine(self) -> str:
+        """What computes the products."""
+        return "sparse features"
+
+    @property
+    def data(self) -> Any:
+        """The rows that the kernel is of."""
+        return self._X
+
+    @property
+    def diagonal_entries(self) -> int:
+        """None: ‖F_i‖² are met with F."""
+        return 0
+
+    @property
+    def stream_distances(self) -> int:
+        """The distances that one stream over all rows takes."""
+        return 0 if self.held is not None else self.shape[0] * self.map.count
+
+    def planned_sizes(self) -> tuple[int, int, int]:
+        """Return, before they are found, anchors of a set, of all sets, and numbers of a row."""
+        m, graphs = self.options.anchors_for(self.shape[0]), self.options.graphs
+        return m, m * graphs, min(self.options.n_neighbors, m) * graphs
+
+    def _rows_at_once(self) -> int:
+        return rows_at_once(self.n_features, min(self.options.n_neighbors, self.planned_sizes()[0]))
+
+    def span_rows(self) -> int:
+        """Return the rows of a span: whole blocks."""
+        n, size = self.shape[0], self._rows_at_once()
+        return -(-n // (size * _SPANS)) * size
+
+    def block_bytes(self) -> int:
+        """Return what the nearest anchors of a block of rows take while they are looked for."""
+        rows, p = min(self.shape[0], self._rows_at_once()), self.n_features
+        looked_at = self.options.n_neighbors + MORE
+        return rows * 8 * (2 * looked_at * (p + 8) + 4 * p + 6 * self.planned_sizes()[2] + 512)
+
+    def scratch_bytes(self, width: int, run: Run) -> int:
+        """Return what a stream allocates that sums up rows of F over so many clusters."""
+        sums = self.planned_sizes()[1] * width * 8
+        rows = self._rows_at_once() * width * 40
+        return run.n_threads * (self.block_bytes() + rows + 2 * sums) + 4 * sums
+
+    def build(self, run: Run = ALONE) -> int:
+        """Find the anchors and what they hold; keep F if the run allows copies.
+
+        Returns the distances that it took: n × anchors, and as many once more where an anchor is
+        among the nearest of no sample. Such ones are let go and the nearest are looked for anew,
+        so that new points do not meet them either.
+        """
+        frame = Frame.of(self._X, self.options.metric)
+        graphs = self._find_graphs(frame)
+        distances = 0
+        while True:
+            # NOTE: what anchors hold is not known yet, and is left at one.
+            self.map = NeighborFeatures(frame, graphs, [np.ones(len(one)) for one in graphs])
+            sums = self._visit(run)
+            distances += self.shape[0] * self.map.count
+            if all(each.all() for each in sums):
+                break
+            graphs = [
+                one.only(np.flatnonzero(each)) for one, each in zip(graphs, sums, strict=True)
+            ]
+        self.map = NeighborFeatures(frame, graphs, sums)
+        if self.held is not None:
+            self.held.data *= self.map.scales[self.held.indices]
+        return distances
+
+    def _find_graphs(self, frame: Frame) -> list[Anchors]:
+        n, options = self.shape[0], self.options
+        possible = np.arange(n) if self.weights is None else np.flatnonzero(self.weights)
+        count = min(options.anchors_for(n), len(possible))
+        graphs: list[Anchors] = []
+        for index in range(options.graphs):
+            seed = int(np.random.default_rng([self.seed, index]).integers(2**31 - 1))
+            points = find_anchors(self._X, frame, possible, self.weights, count, seed)
+            graphs.append(Anchors(points, options.n_neighbors))
+            if points.shape[0] < count or count == len(possible):
+                break  # all distinct rows are anchors: another set would be the same
+        return graphs
+
+    def _visit(self, run: Run) -> list[FloatArray]:
+        """Return what each set of anchors holds, from one stream; keep z if there is room."""
+        n, stored = self.shape[0], self.map.stored
+        columns = np.empty((n, stored if run.pack else 0), np.int32)
+        weights = np.empty(columns.shape)
+        mass, blocks = masses(self.weights, n), self._blocks()
+        parts: dict[int, FloatArray] = {}
+
+        def visit(index: int) -> None:
+            rows = blocks[index]
+            found, z = self.map.neighbors(self.samples(rows))
+            parts[index] = regular_csr(found, z, self.map.count).T @ mass[rows]
+            if run.pack:
+                columns[rows], weights[rows] = found, z
+
+        with Crew(run.n_threads) as crew:
+            crew.each(visit, range(len(blocks)), lambda done: run.report(done, len(blocks)))
+        total = np.zeros(self.map.count)
+        for index in range(len(blocks)):
+            total += parts[index]
+        self.held = regular_csr(columns, weights, self.map.count) if run.pack else None
+        ends = np.cumsum([len(one) for one in self.map.graphs])
+        return np.split(total, ends[:-1])
+
+    def block(self, rows: slice) -> Any:
+        """Return rows of F, a CSR matrix that knows nothing of weights."""
+        if self.held is not None:
+            return rows_of(self.held, rows)
+        blocks = row_blocks(rows.stop - rows.start, self.map.rows_at_once)
+        parts = [
+            self.map.block(self.samples(slice(rows.start + part.start, rows.start + part.stop)))
+            for part in blocks
+        ]
+        return parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
+
+    def features(self, rows: slice) -> Any:
+        """Return rows of F, a CSR matrix, scaled by the roots of the weights."""
+        return self._weighted(self.block(rows), rows)
+
+    def _weighted(self, F: Any, rows: slice) -> Any:
+        return F if self.root_weights is None else scaled_rows(F, self.root_weights[rows])
+
+    def _over_spans(self, work: Callable[[slice], Any], run: Run) -> Iterator[Any]:
+        """Yield what ``work`` makes of every span of rows, in their order."""
+        spans = row_blocks(self.shape[0], self.span_rows())
+        found: dict[int, Any] = {}
+
+        def one(index: int) -> None:
+            found[index] = work(spans[index])
+
+        with Crew(run.n_threads) as crew:
+            for first in range(0, len(spans), crew.n_threads):
+                group = range(first, min(first + crew.n_threads, len(spans)))
+                crew.each(one, group)
+                run.report(group.stop, len(spans))
+                for index in group:
+                    yield found.pop(index)
+
+    def gram_of_features(self, run: Run = ALONE) -> FloatArray:
+        """Return FᵀF, from one stream, which also meets the diagonal of K."""
+        lengths = np.empty(self.shape[0])
+
+        def work(rows: slice) -> Any:
+            F = self.block(rows)
+            lengths[rows] = _lengths(F)
+            F = self._weighted(F, rows)
+            return F.T @ F
+
+        total: Any = None
+        for part in self._over_spans(work, run):
+            total = part if total is None else total + part
+        self._known_diagonal = lengths
+        return total.toarray()
+
+    def product(self, coefficients: FloatArray, run: Run = ALONE) -> FloatArray:
+        """Return F @ coefficients, n × width in float64, from one stream."""
+        out = np.empty((self.shape[0], coefficients.shape[1]))
+
+        def work(rows: slice) -> None:
+            out[rows] = self.features(rows) @ coefficients
+
+        for _ in self._over_spans(work, run):
+            pass
+        return out
+
+    def _tile(self, rows: slice, columns: slice, out: FloatArray) -> FloatArray:
+        out[...] = (self.block(rows) @ self.block(columns).T).toarray()
+        return out
+
+    def _diagonal(self) -> FloatArray:
+        if self._known_diagonal is None:
+            parts = [_lengths(self.block(rows)) for rows in self._blocks()]
+            self._known_diagonal = np.concatenate(parts)
+        return self._known_diagonal
+
+    def against(self, X: Any) -> CrossKernel:
+        """Return the features of new points; see ``NeighborPoints``."""
+        return self.for_new_points().against(X)
+
+    def for_new_points(self) -> NeighborPoints:
+        """Return what embeds new points: the anchors, and not the samples."""
+        return NeighborPoints(self.map)
+
+    def diagonal_of(self, X: Any) -> FloatArray:
+        """Return κ(x, x) of new points."""
+        return self.for_new_points().diagonal_of(X)
+
+    def landmarks_at(self, X: Any, *, fine: bool = True) -> NewPoints:
+        """Refuse: this kernel has anchors of its own."""
+        raise ValueError("the neighbours kernel has anchors, and takes no landmarks.")
