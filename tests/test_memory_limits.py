@@ -42,11 +42,16 @@ DATA = {
     "sparse": lambda: sparse.hstack([lone, sparse.csr_matrix((4000, 9986))], format="csr"),
     "precomputed": lambda: rbf(X[:2500]),
     "graph": lambda: graph(N),
+    "communities": lambda: communities(N),
 }
 def graph(n):  # a band, and one that knows everybody
     A = sparse.diags_array([1.0] * 8, offsets=range(1, 9), shape=(n, n), format="lil")
     A[0, 1:] = 1
     return normalized(sparse.csr_matrix(A + A.T)).kernel
+def communities(n):  # of a thousand each
+    friends = np.arange(n)[:, None] // 1000 * 1000 + random.integers(0, 1000, (n, 10))
+    A = sparse.csr_matrix((np.ones(10 * n), friends.ravel(), 10 * np.arange(n + 1)), (n, n))
+    return normalized(A + A.T).kernel
 
 def status(name):
     lines = dict(line.split(":", 1) for line in open("/proc/self/status"))
@@ -109,6 +114,8 @@ def cases(method):
         yield {"method": method, "data": "few", "rank": 900, "kernel": "rbf"}
         yield {"method": method, "data": "few", "weighted": True}
         yield {"method": method, "rank": 10, **tiles}
+        graph = {"data": "communities", "kernel": "precomputed", "weighted": True}
+        yield {"method": method, "rank": 20, **graph}
         return
     yield {"method": method, "data": "float32", "n_refine": 2}
     yield {"method": method, "data": "whole numbers", "weighted": True, "rank": 20}

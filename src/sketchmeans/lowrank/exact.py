@@ -12,6 +12,7 @@ from sketchmeans._arrays import FloatArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.engine import ALONE, Run
 from sketchmeans.lowrank.core import CUT, judge, measured_pass, noise_level
+from sketchmeans.lowrank.filtered import filtered, is_filtered
 from sketchmeans.lowrank.result import Cost, Facts, LowRank, warn_indefinite
 from sketchmeans.lowrank.sparse_features import from_sparse_features
 from sketchmeans.operators import FeatureOperator, KernelOperator, NeighborOperator
@@ -37,15 +38,17 @@ def exact(operator: KernelOperator, *, rank: int, seed: int = 0, run: Run = ALON
 
     Up to ``DENSE_LIMIT`` samples, or for more than n / 2 columns, K is formed and decomposed: n²
     entries and the diagonal. A feature map needs only its Gram matrix, a sparse one more of it
-    (``sparse_features``). Otherwise Lanczos iterations
-    run on the operator, one pass over K each: some tens where the eigenvalues asked for stand out
-    of rounding, hundreds where K has fewer. Memory: n × 3·rank numbers and a few tiles, or a few
-    times n² where K is formed.
+    (``sparse_features``), and a sparse kernel a few hundred passes (``filtered``). Otherwise Lanczos
+    iterations run on the operator, one pass over K each: some tens where the eigenvalues asked for
+    stand out of rounding, hundreds where K has fewer. Memory: n × 3·rank numbers and a few tiles,
+    or a few times n² where K is formed.
     """
     n = operator.shape[0]
     rank = min(rank, n)
     if isinstance(operator, NeighborOperator):
         return from_sparse_features(operator, rank=rank, run=run)
+    if is_filtered(operator, rank):
+        return filtered(operator, rank=rank, seed=seed, run=run)
     diagonal = operator.diagonal()
     if features := useful_features(operator):
         return _from_features(features, rank, diagonal, seed, run)

@@ -11,6 +11,7 @@ from sketchmeans.centers import rows_for_centers
 from sketchmeans.engine import tile_rows
 from sketchmeans.lowrank.cholesky import capacity_for, streams_columns
 from sketchmeans.lowrank.exact import forms_matrix, useful_features
+from sketchmeans.lowrank.filtered import block_width, is_filtered
 from sketchmeans.lowrank.nystrom import auto_sampling, holds_columns
 from sketchmeans.lowrank.request import Needs, Request
 from sketchmeans.lowrank.sparse_features import SEEN_BEYOND
@@ -128,6 +129,11 @@ def exact_needs(operator: KernelOperator, ask: Request) -> Needs:
         blocks = 8 * (_SMALL * count * count + 1024 * 5 * count)
         passing = operator.scratch_bytes(1, ask.run)
         return Needs(3 * columns + max(blocks, passing) + vectors, kept)
+    if is_filtered(operator, rank):
+        width = block_width(rank)
+        W, recovering = n * (width + 1) * 8, _recovering(n, width)
+        working = 6 * W + operator.scratch_bytes(width, ask.run) + vectors + recovering
+        return Needs(working, W + columns + 2 * n * 8 + recovering)
     if forms_matrix(n, rank):
         K = n * n * 8
         forming = 3 * K + operator.columns_bytes(n, ask.run)

@@ -61,7 +61,7 @@ def one_pass(
         sketch.release()
         del right  # before its successor is made
         with OneBlasThread():
-            right = _orthonormalise(result.W, eta).astype(operator.dtype, copy=False)
+            right = orthonormalise(result.W, eta).astype(operator.dtype, copy=False)
         del result  # before the next pass allocates its own
     rounding, checked = operator.rounding(sketch.seed)
     return recover(
@@ -158,7 +158,7 @@ def _leading_basis(W: FloatArray, rank: int, eta: float) -> FloatArray:
     return M @ (V / np.sqrt(values))[:, ::-1]
 
 
-def _orthonormalise(W: FloatArray, eta: float) -> FloatArray:
+def orthonormalise(W: FloatArray, eta: float) -> FloatArray:
     """Orthonormalise the columns of W in place; drop those that are noise.
 
     NOTE: needs no second n × width array, and survives a constant kernel
