@@ -38,10 +38,10 @@ def exact(operator: KernelOperator, *, rank: int, seed: int = 0, run: Run = ALON
 
     Up to ``DENSE_LIMIT`` samples, or for more than n / 2 columns, K is formed and decomposed: n²
     entries and the diagonal. A feature map needs only its Gram matrix, a sparse one more of it
-    (``sparse_features``), and a sparse kernel a few hundred passes (``filtered``). Otherwise Lanczos
-    iterations run on the operator, one pass over K each: some tens where the eigenvalues asked for
-    stand out of rounding, hundreds where K has fewer. Memory: n × 3·rank numbers and a few tiles,
-    or a few times n² where K is formed.
+    (``sparse_features``), and a sparse kernel a few hundred passes (``filtered``). Otherwise there
+    are Lanczos iterations on the operator, one pass over K each: some tens where the eigenvalues
+    asked for stand out of rounding, hundreds where K has fewer. Memory: n × 3·rank numbers and a
+    few tiles, or a few times n² where K is formed.
     """
     n = operator.shape[0]
     rank = min(rank, n)
