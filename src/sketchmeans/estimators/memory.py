@@ -19,6 +19,7 @@ from sketchmeans.lowrank.methods import Method
 from sketchmeans.lowrank.needs import kmeans_bytes, takes_centers
 from sketchmeans.lowrank.nystrom import holds_columns
 from sketchmeans.lowrank.request import Request
+from sketchmeans.operators import NeighborOperator
 from sketchmeans.operators.base import THREAD_BYTES, KernelOperator
 from sketchmeans.text import called, human
 
@@ -119,7 +120,14 @@ class Budget:
             return chosen
         assert self.limit is not None
         least = self._peak(method, ask, Run(pack=False), 1)
-        if method.landmarks:
+        if isinstance(self.operator, NeighborOperator):
+            count = self.operator.planned_sizes()[1]
+            order = min(n, count)
+            what, less = f"{count:,} anchors in all", f"{called('n_anchors')} or "
+            less += called("n_graphs")
+            parts = f"{order} × {order} matrices of {human(order**2 * 8)}, embedding"
+            parts += f" {human(embedding)}, one block of rows at a time"
+        elif method.landmarks:
             what, less = f"{width} landmarks", called("n_landmarks")
             parts = f"{width} × {width} matrices of {human(width**2 * 8)}, embedding"
             parts += f" {human(embedding)}, one block of rows at a time"

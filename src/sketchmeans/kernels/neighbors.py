@@ -1,11 +1,12 @@
 """The neighbours kernel: two samples are alike where they have the same anchors near them.
 
-m anchors stand among the samples. z(x) ≥ 0 puts weights on the s nearest anchors of x, which sum to
-one; Λ = diag(Σᵢ dᵢ z(xᵢ)) over samples of weights d. Then κ(x, y) = z(x)ᵀ Λ⁻¹ z(y): positive
+m anchors stand among the samples. z(x) has 1/s for each of the s nearest anchors of x; Λ =
+diag(Σᵢ dᵢ z(xᵢ)) over samples of weights d. Then κ(x, y) = z(x)ᵀ Λ⁻¹ z(y): positive
 semidefinite, of rank m at most, with a feature map of s numbers per sample, and K d = 1, so that
 every sample has degree one in the graph K, and kernel K-means on K is its normalized cut (Liu, He
 and Chang 2010 call it an anchor graph). The mean of the kernels of some sets of anchors is another.
-There is no width to choose: the distance to the s-th anchor is the width at x.
+There is no width to choose: the distance to the s-th anchor is the width at x. Weights that fall
+with the distance serve no better (docs/defaults.md).
 """
 
 from __future__ import annotations
@@ -13,15 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-import numpy as np
-
-from sketchmeans._arrays import FloatArray
 from sketchmeans.checks import check_choice, check_count
 from sketchmeans.text import called
 
 METRICS = ("euclidean", "cosine")
-STEEPNESS = 2.0
-"""w ∝ exp(−2(d/d_s)²): the s-th neighbour counts for e⁻² of one at distance zero."""
 SAMPLES_PER_ANCHOR, FEWEST_ANCHORS, MOST_ANCHORS = 3, 50, 500
 """n_anchors="auto" is a third of the samples, between these two: see docs/defaults.md."""
 AUTO_GRAPHS = 4
@@ -77,16 +73,3 @@ class NeighborOptions:
     def graphs(self) -> int:
         """How many sets of anchors there are."""
         return AUTO_GRAPHS if self.n_graphs == "auto" else int(self.n_graphs)
-
-
-def neighbor_weights(squared_distances: FloatArray) -> FloatArray:
-    """Return z of rows from the squared distances to their nearest anchors, in any order.
-
-    Where all of these are at distance zero, or equally far, they count the same.
-    """
-    farthest = squared_distances.max(axis=1, keepdims=True)
-    ratios = np.divide(
-        squared_distances, farthest, out=np.zeros_like(squared_distances), where=farthest > 0
-    )
-    weights = np.exp(-STEEPNESS * ratios)
-    return weights / weights.sum(axis=1, keepdims=True)

@@ -88,8 +88,8 @@ class Anchors:
         """Return some of these anchors."""
         return Anchors(self.points[kept], self.n_neighbors)
 
-    def nearest(self, rows: Any) -> tuple[IntArray, FloatArray]:
-        """Return the nearest anchors of rows in rising order, and their squared distances.
+    def nearest(self, rows: Any) -> IntArray:
+        """Return the nearest anchors of rows, by their numbers.
 
         Distances: m per row. scikit-learn finds some more than are asked for by products of rows
         and anchors; differences, which keep their digits, tell which of those are nearest, and of
@@ -98,7 +98,6 @@ class Anchors:
         if sparse.issparse(self.points):
             rows = sparse.csr_matrix(rows)
         far, found = self._index.kneighbors(rows)
-        found = np.sort(found, axis=1) if not sparse.issparse(rows) else found
         if sparse.issparse(rows):
             squares = np.square(far)
             norms = np.square(row_norms(rows))[:, None] + self._norms[found]
@@ -107,8 +106,7 @@ class Anchors:
             away = rows[:, None, :] - self.points[found]
             squares = np.vecdot(away, away)
         order = np.lexsort((found, squares))[:, : self.n_neighbors]
-        order = np.take_along_axis(order, np.argsort(np.take_along_axis(found, order, 1), 1), 1)
-        return np.take_along_axis(found, order, 1), np.take_along_axis(squares, order, 1)
+        return np.sort(np.take_along_axis(found, order, axis=1), axis=1)
 
 
 def find_anchors(

@@ -16,7 +16,7 @@ from scipy import sparse
 from sketchmeans._arrays import Array, FloatArray, IntArray
 from sketchmeans.blocks import masses, row_blocks, rows_of
 from sketchmeans.engine import ALONE, Crew, Run
-from sketchmeans.kernels.neighbors import NeighborOptions, neighbor_weights
+from sketchmeans.kernels.neighbors import NeighborOptions
 from sketchmeans.operators.anchors import MORE, Anchors, Frame, find_anchors, scaled_rows
 from sketchmeans.operators.base import NewPoints
 from sketchmeans.operators.cross import CrossKernel
@@ -49,23 +49,24 @@ class NeighborFeatures(FeatureMap):
         self.count = sum(map(len, graphs))
         self.stored = sum(one.n_neighbors for one in graphs)
         self.rows_at_once = rows_at_once(graphs[0].points.shape[1], graphs[0].n_neighbors)
-        self.scales = 1 / np.sqrt(np.concatenate(held) * len(graphs))
+        each = np.concatenate([np.full(len(one), one.n_neighbors) for one in graphs])
+        self.scales = 1 / (each * np.sqrt(np.concatenate(held) * len(graphs)))
 
     def block(self, X: Any) -> Any:
         """Return F of rows: a CSR matrix with as many numbers in every row."""
-        columns, weights = self.neighbors(X)
-        return regular_csr(columns, weights * self.scales[columns], self.count)
+        columns = self.neighbors(X)
+        return regular_csr(columns, self.scales[columns], self.count)
 
-    def neighbors(self, X: Any) -> tuple[IntArray, FloatArray]:
-        """Return the nearest anchors of rows in every set, counted through, and z."""
+    def neighbors(self, X: Any) -> IntArray:
+        """Return the nearest anchors of rows in every set, counted through."""
         rows = self.frame.rows(X)
-        columns, weights, first = [], [], 0
-        for anchors in self.graphs:
-            found, squares = anchors.nearest(rows)
-            columns.append(found + first)
-            weights.append(neighbor_weights(squares))
-            first += len(anchors)
-        return np.hstack(columns), np.hstack(weights)
+        ends = np.cumsum([len(anchors) for anchors in self.graphs])
+        return np.hstack(
+            [
+                anchors.nearest(rows) + (end - len(anchors))
+                for anchors, end in zip(self.graphs, ends, strict=True)
+            ]
+        )
 
 
 def regular_csr(columns: IntArray, numbers: FloatArray, width: int) -> Any:
@@ -226,7 +227,7 @@ class NeighborOperator(FeatureOperator):
             ]
         self.map = NeighborFeatures(frame, graphs, sums)
         if self.held is not None:
-            self.held.data *= self.map.scales[self.held.indices]
+            np.take(self.map.scales, self.held.indices, out=self.held.data, mode="clip")
         return distances
 
     def _find_graphs(self, frame: Frame) -> list[Anchors]:
@@ -243,28 +244,29 @@ class NeighborOperator(FeatureOperator):
         return graphs
 
     def _visit(self, run: Run) -> list[FloatArray]:
-        """Return what each set of anchors holds, from one stream; keep z if there is room."""
+        """Return what each set of anchors holds, from one stream; keep F if there is room.
+
+        The numbers of F wait for what the anchors hold.
+        """
         n, stored = self.shape[0], self.map.stored
         columns = np.empty((n, stored if run.pack else 0), np.int32)
-        weights = np.empty(columns.shape)
-        mass, blocks = masses(self.weights, n), self._blocks()
-        parts: dict[int, FloatArray] = {}
+        mass, steps = masses(self.weights, n), len(self._blocks())
 
-        def visit(index: int) -> None:
-            rows = blocks[index]
-            found, z = self.map.neighbors(self.samples(rows))
-            parts[index] = regular_csr(found, z, self.map.count).T @ mass[rows]
+        def visit(rows: slice) -> FloatArray:
+            found = self.map.neighbors(self.samples(rows))
             if run.pack:
-                columns[rows], weights[rows] = found, z
+                columns[rows] = found
+            held = np.bincount(found.ravel(), np.repeat(mass[rows], stored), self.map.count)
+            return held.astype(np.float64, copy=False)
 
         with Crew(run.n_threads) as crew:
-            crew.each(visit, range(len(blocks)), lambda done: run.report(done, len(blocks)))
-        total = np.zeros(self.map.count)
-        for index in range(len(blocks)):
-            total += parts[index]
-        self.held = regular_csr(columns, weights, self.map.count) if run.pack else None
+            total = self.summed(visit, crew, lambda done: run.report(done, steps))
+        self.held = None
+        if run.pack:
+            self.held = regular_csr(columns, np.empty(columns.shape), self.map.count)
         ends = np.cumsum([len(one) for one in self.map.graphs])
-        return np.split(total, ends[:-1])
+        sums = np.split(total, ends[:-1])
+        return [held / one.n_neighbors for held, one in zip(sums, self.map.graphs, strict=True)]
 
     def block(self, rows: slice) -> Any:
         """Return rows of F, a CSR matrix that knows nothing of weights."""

@@ -1,0 +1,467 @@
+"""The neighbours kernel: what it is, what it costs, and that it finds what people see."""
+
+import itertools
+import threading
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_digits, load_iris, make_blobs, make_circles, make_moons
+from sklearn.metrics import normalized_mutual_info_score as nmi
+
+from sketchmeans import KernelEmbedding, KernelKMeans
+from sketchmeans.engine import Run
+from sketchmeans.kernels.neighbors import METRICS, NeighborOptions
+from sketchmeans.lowrank import Request, approximate
+from sketchmeans.operators import NeighborOperator
+from sketchmeans.operators.anchors import Anchors, Frame
+
+N = 300
+
+
+def data(kind="dense", dtype=np.float64, n=N):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(n, 5)) + 3 * random.integers(0, 3, (n, 1))
+    X = X.astype(dtype)
+    return sparse.csr_matrix(np.where(np.abs(X) < 0.5, 0, X)) if kind == "sparse" else X
+
+
+def weights_of(kind, n=N):
+    random = np.random.default_rng(1)
+    found = {"none": None, "some": random.uniform(0.1, 3, n), "zeros": random.integers(0, 3, n)}
+    return None if found[kind] is None else found[kind].astype(float)
+
+
+def built(X, weights=None, pack=True, **options):
+    operator = NeighborOperator(X, NeighborOptions(**options), weights=weights, seed=3)
+    operator.build(Run(2, pack))
+    return operator
+
+
+def textbook_kernel(operator, X, weights=None):
+    """K from the definition, by dense loops over the anchors that the operator has."""
+    X = X.toarray() if sparse.issparse(X) else X
+    rows = operator.map.frame.rows(X.astype(np.float64))
+    d = np.ones(len(X)) if weights is None else weights
+    total = np.zeros((len(X), len(X)))
+    for anchors in operator.map.graphs:
+        points = anchors.points.toarray() if sparse.issparse(anchors.points) else anchors.points
+        Z = np.zeros((len(X), len(points)))
+        for i, row in enumerate(rows):
+            squares = np.square(row - points).sum(axis=1)
+            near = np.argsort(squares, kind="stable")[: anchors.n_neighbors]
+            Z[i, near] = 1 / anchors.n_neighbors
+        total += Z @ np.diag(1 / (d @ Z)) @ Z.T
+    return total / len(operator.map.graphs)
+
+
+def textbook_cut(A, labels):
+    """Σ_c cut(c, the rest) / vol(c) of a graph with affinities A."""
+    degrees = A.sum(axis=1)
+    return sum(
+        A[np.ix_(labels == c, labels != c)].sum() / degrees[labels == c].sum()
+        for c in np.unique(labels)
+    )
+
+
+@pytest.mark.parametrize("weighting", ["none", "some", "zeros"])
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("metric", METRICS)
+def test_tiles_are_the_kernel_of_the_definition(kind, metric, weighting):
+    X, weights = data(kind), weights_of(weighting)
+    operator = built(X, weights, metric=metric, n_anchors=40)
+    plain = operator.unweighted()
+    K = plain.tile(slice(0, N), slice(0, N))
+    np.testing.assert_allclose(K, textbook_kernel(operator, X, weights), atol=1e-12)
+    np.testing.assert_allclose(plain.diagonal(), K.diagonal(), atol=1e-14)
+
+
+@pytest.mark.parametrize("weighting", ["none", "some", "zeros"])
+@pytest.mark.parametrize("graphs", [1, 4])
+def test_all_degrees_are_one_and_no_eigenvalue_is_negative(weighting, graphs):
+    X, weights = data(), weights_of(weighting)
+    operator = built(X, weights, n_anchors=50, n_graphs=graphs)
+    K = operator.unweighted().tile(slice(0, N), slice(0, N))
+    d = np.ones(N) if weights is None else weights
+    np.testing.assert_allclose(K @ d, 1, atol=1e-13)
+    assert np.linalg.eigvalsh(K)[0] > -1e-13
+    assert np.linalg.matrix_rank(K) <= 50 * graphs
+
+
+@pytest.mark.parametrize("weighting", ["none", "some", "zeros"])
+@pytest.mark.parametrize("n_refine", [0, "auto"])
+def test_the_certificate_states_the_normalized_cut_and_none_is_below_its_bound(weighting, n_refine):
+    X, weights = data(), weights_of(weighting)
+    model = KernelKMeans(
+        3, kernel="neighbors", kernel_params={"n_anchors": 60}, n_refine=n_refine, random_state=0
+    ).fit(X, sample_weight=weights)
+    # The same anchors: the seed of a fit's kernel is its second number.
+    seed = int(np.random.RandomState(0).randint(2**31 - 1, size=2)[1])
+    operator = NeighborOperator(X, NeighborOptions(n_anchors=60), weights=weights, seed=seed)
+    operator.build()
+    K = operator.unweighted().tile(slice(0, N), slice(0, N))
+    d = np.ones(N) if weights is None else weights
+    counted = d > 0
+    A = (d[:, None] * K * d)[np.ix_(counted, counted)]
+    labels, certificate = model.labels_[counted], model.certificate_
+    cut = textbook_cut(A, labels)
+    objective = sum(K.diagonal()[i] * d[i] for i in range(N)) - sum(
+        (d * (model.labels_ == c)) @ K @ (d * (model.labels_ == c)) / d[model.labels_ == c].sum()
+        for c in range(3)
+    )
+    assert certificate.normalized_cut == pytest.approx(cut, abs=1e-10)
+    assert certificate.objective == pytest.approx(objective, rel=1e-12)
+    trace = float(K.diagonal() @ d)
+    assert certificate.normalized_cut == pytest.approx(objective - trace + 3, abs=1e-10)
+    values = np.linalg.eigvalsh(np.sqrt(d)[:, None] * K * np.sqrt(d))[::-1]
+    assert certificate.normalized_cut_lower == pytest.approx((1 - values[:3]).sum(), abs=1e-9)
+    if n_refine == "auto":
+        assert model.inertia_ <= objective + 1e-9
+        assert model.stats_["objective"] == "exact"
+
+
+def test_no_partition_of_few_samples_cuts_less_than_the_bound_says():
+    for seed in range(30):
+        random = np.random.default_rng(seed)
+        X = random.normal(size=(7, 2))
+        weights = None if seed % 2 else random.uniform(0.2, 2, 7)
+        k = 2 + seed % 3
+        params = {"n_anchors": 5, "n_neighbors": 2 + seed % 2, "n_graphs": 1 + seed % 3}
+        model = KernelKMeans(k, kernel="neighbors", kernel_params=params, random_state=seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            certificate = model.fit(X, sample_weight=weights).certificate_
+        seed_of_kernel = int(np.random.RandomState(seed).randint(2**31 - 1, size=2)[1])
+        operator = NeighborOperator(
+            X, NeighborOptions(**params), weights=weights, seed=seed_of_kernel
+        )
+        operator.build()
+        A = operator.tile(slice(0, 7), slice(0, 7))
+        d = np.ones(7) if weights is None else weights
+        A = A * np.sqrt(d)[:, None] * np.sqrt(d)
+        used = len(np.unique(model.labels_))
+        cuts = [
+            textbook_cut(A, np.array(labels))
+            for labels in itertools.product(range(used), repeat=7)
+            if len(set(labels)) == used
+        ]
+        assert certificate.normalized_cut_lower <= min(cuts) + 1e-12
+        assert min(cuts) <= certificate.normalized_cut + 1e-12
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("weighting", ["none", "zeros"])
+def test_the_same_bits_on_any_threads_and_under_any_limit(kind, dtype, metric, weighting):
+    n = 1500
+    X, weights = data(kind, dtype, n), weights_of(weighting, n)
+
+    def fit(**options):
+        model = KernelKMeans(
+            3, kernel="neighbors", kernel_params={"metric": metric}, random_state=0, **options
+        )
+        return model.fit(X, sample_weight=weights)
+
+    first = fit(n_jobs=1)
+    least = KernelKMeans(3, kernel="neighbors", kernel_params={"metric": metric}, random_state=0)
+    with pytest.raises(MemoryError, match="cannot be kept") as refused:
+        least.set_params(memory_limit=1).fit(X)
+    assert "anchors" in str(refused.value)
+    others = [fit(n_jobs=threads) for threads in (2, 3, 8)]
+    found = {}
+    worker = threading.Thread(target=lambda: found.update(model=fit(n_jobs=2)))
+    worker.start()
+    worker.join()
+    for model in [*others, found["model"]]:
+        assert first.embedding_.tobytes() == model.embedding_.tobytes()
+        assert first.labels_.tobytes() == model.labels_.tobytes()
+        assert first.inertia_ == model.inertia_
+        assert first.certificate_ == model.certificate_
+
+
+def test_features_that_are_made_again_are_those_that_are_held():
+    X = data(n=2000)
+    held, again = (
+        approximate(
+            NeighborOperator(X, NeighborOptions(), seed=0),
+            "exact",
+            Request(rank=4, width=4, seed=0, run=Run(2, pack)),
+        )
+        for pack in (True, False)
+    )
+    assert held.factor.tobytes() == again.factor.tobytes()
+    assert held.eigenvalues.tobytes() == again.eigenvalues.tobytes()
+
+
+def test_a_tight_memory_limit_makes_features_again_and_gives_the_same_bits():
+    X, _ = make_blobs(60_000, 4, centers=3, random_state=0)
+    free = KernelKMeans(3, kernel="neighbors", random_state=0).fit(X)
+    limit = free.stats_["planned_bytes"] - 1
+    tight = KernelKMeans(3, kernel="neighbors", random_state=0, memory_limit=limit).fit(X)
+    assert tight.stats_["planned_bytes"] <= limit
+    lowest = 30_000_000
+    while True:
+        try:
+            lowest = int(lowest * 1.1)
+            least = KernelKMeans(3, kernel="neighbors", random_state=0, memory_limit=lowest).fit(X)
+            break
+        except MemoryError:
+            continue
+    for model in (tight, least):
+        assert model.labels_.tobytes() == free.labels_.tobytes()
+        assert model.embedding_.tobytes() == free.embedding_.tobytes()
+    assert free.stats_["distances"] == 60_000 * free.stats_["anchors"]
+    assert least.stats_["distances"] > free.stats_["distances"]
+
+
+@pytest.mark.parametrize("weighting", ["none", "some", "zeros"])
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("n_refine", [0, 5])
+def test_predict_on_training_rows_gives_their_labels_and_transform_their_embedding(
+    kind, weighting, n_refine
+):
+    X = data(kind)
+    model = KernelKMeans(3, kernel="neighbors", n_refine=n_refine, random_state=0)
+    model.fit(X, sample_weight=weights_of(weighting))
+    assert (model.predict(X) == model.labels_).all()
+    np.testing.assert_allclose(model.transform(X), model.embedding_, atol=1e-13)
+    total = model.score(X, sample_weight=weights_of(weighting))
+    assert total == pytest.approx(-model.inertia_, rel=1e-10)
+
+
+def test_weights_are_duplicated_rows_in_the_objective_given_the_same_anchors(monkeypatch):
+    X = data()
+    weights = np.random.default_rng(2).integers(1, 4, N)
+    repeated = np.repeat(X, weights, axis=0)
+    labels = np.random.default_rng(3).integers(0, 3, N)
+    one = built(X, weights.astype(float), n_anchors=40)
+    other = NeighborOperator(repeated, one.options)
+    other._find_graphs = lambda frame: one.map.graphs
+    monkeypatch.setattr(Frame, "of", lambda X, metric: one.map.frame)
+    other.build()
+    np.testing.assert_allclose(np.hstack(one.map.held), np.hstack(other.map.held), rtol=1e-13)
+    K = one.unweighted().tile(slice(0, N), slice(0, N))
+    L = other.tile(slice(0, len(repeated)), slice(0, len(repeated)))
+    d, many = weights.astype(float), np.repeat(labels, weights)
+    for cluster in range(3):
+        member = d * (labels == cluster)
+        inside = (many == cluster).astype(float)
+        assert member @ K @ member == pytest.approx(inside @ L @ inside, rel=1e-12)
+    assert K.diagonal() @ d == pytest.approx(np.trace(L), rel=1e-12)
+
+
+def test_ten_columns_more_lose_the_clusters_that_as_many_as_clusters_find():
+    X, y = load_digits(return_X_y=True)
+    found = {
+        rank: nmi(
+            y,
+            KernelKMeans(10, kernel="neighbors", rank=rank, n_refine=0, random_state=0).fit_predict(
+                X
+            ),
+        )
+        for rank in ("auto", 20)
+    }
+    assert found["auto"] > 0.83
+    assert found[20] < found["auto"] - 0.03
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda seed: make_moons(1500, noise=0.05, random_state=seed),
+        lambda seed: make_circles(1500, factor=0.5, noise=0.05, random_state=seed),
+    ],
+)
+def test_curved_clusters_are_found_with_every_option_at_its_default(draw):
+    for seed in range(3):
+        X, y = draw(seed)
+        assert nmi(y, KernelKMeans(2, kernel="neighbors", random_state=seed).fit_predict(X)) > 0.95
+
+
+def test_digits_are_found_better_than_by_a_width():
+    X, y = load_digits(return_X_y=True)
+    assert nmi(y, KernelKMeans(10, kernel="neighbors", random_state=0).fit_predict(X)) > 0.83
+
+
+def degenerate():
+    """Data that are few, equal, constant, far away, or on several scales."""
+    random = np.random.default_rng(0)
+    line = np.linspace(0, 1, 30)[:, None]
+    return {
+        "one": np.ones((1, 2)),
+        "two": np.array([[0.0, 1.0], [1.0, 0.0]]),
+        "three": np.array([[0.0], [1.0], [5.0]]),
+        "equal": np.full((50, 3), 7.0),
+        "two distinct": np.repeat(np.array([[0.0, 0.0], [1.0, 1.0]]), 30, axis=0),
+        "constant column": np.hstack([line, np.ones((30, 1))]),
+        "zeros": np.zeros((20, 2)),
+        "far": 1e8 + random.normal(size=(60, 2)),
+        "far, float32": (1e4 + random.normal(size=(60, 2))).astype(np.float32),
+        "huge": 1e200 * random.normal(size=(60, 2)),
+        "tiny": 1e-200 * random.normal(size=(60, 2)),
+        "outlier": np.vstack([random.normal(size=(60, 2)), [[1e8, 1e8]]]),
+        "grid": np.stack(np.meshgrid(range(8), range(8)), -1).reshape(-1, 2).astype(float),
+        "empty rows": sparse.csr_matrix((40, 6)),
+        "one stored": sparse.csr_matrix(([1.0], ([3], [2])), shape=(40, 6)),
+    }
+
+
+@pytest.mark.parametrize("name", degenerate())
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.filterwarnings("ignore:Number of distinct clusters")
+def test_difficult_data_are_clustered_without_an_error_or_a_warning_of_numbers(name, metric):
+    X = degenerate()[name]
+    k = min(2, X.shape[0])
+    model = KernelKMeans(k, kernel="neighbors", kernel_params={"metric": metric}, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        model.fit(X)
+        assert (model.predict(X) == model.labels_).all()
+        assert np.isfinite(model.transform(X)).all()
+    assert np.isfinite(model.inertia_)
+    assert model.certificate_.normalized_cut >= 0
+    assert model.certificate_.normalized_cut_lower <= model.certificate_.normalized_cut + 1e-9
+    assert str(model.certificate_)
+
+
+def test_two_far_groups_are_found_far_from_the_origin_in_float32():
+    random = np.random.default_rng(0)
+    X = np.vstack([random.normal(size=(100, 3)), random.normal(size=(100, 3)) + 20])
+    y = np.repeat([0, 1], 100)
+    for shift in (0, 1e4):
+        labels = KernelKMeans(2, kernel="neighbors", random_state=0).fit_predict(
+            (X + shift).astype(np.float32)
+        )
+        assert nmi(y, labels) == pytest.approx(1)
+
+
+def test_scale_and_translation_change_no_label():
+    X = load_iris().data
+    first = KernelKMeans(3, kernel="neighbors", random_state=0).fit_predict(X)
+    for other in (X * 2.0**60, X * 2.0**-60, X * 2.0**300):
+        assert (
+            KernelKMeans(3, kernel="neighbors", random_state=0).fit_predict(other) == first
+        ).all()
+
+
+def test_wide_sparse_rows_have_samples_for_anchors():
+    random = np.random.default_rng(0)
+    X = sparse.random(400, 200_000, density=1e-4, random_state=random, format="csr")
+    tracemalloc.start()
+    model = KernelKMeans(
+        2, kernel="neighbors", kernel_params={"metric": "cosine"}, random_state=0
+    ).fit(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert sparse.issparse(model._new_points.map.graphs[0].points)
+    assert peak < 100e6  # centers would take 400 × 200,000 × 8 bytes
+    assert (model.predict(X) == model.labels_).all()
+
+
+def test_nearest_anchors_are_those_of_all_distances_and_ties_go_to_the_first():
+    random = np.random.default_rng(0)
+    for points in (random.normal(size=(40, 3)), random.integers(0, 3, (40, 3)).astype(float)):
+        rows = random.integers(0, 4, (200, 3)).astype(float)
+        found = Anchors(points, 4).nearest(rows)
+        distances = np.square(rows[:, None] - points).sum(axis=2)
+        truth = np.sort(distances, axis=1)[:, :4]
+        here = np.sort(np.take_along_axis(distances, found, 1), axis=1)
+        np.testing.assert_allclose(here, truth, rtol=1e-14)
+        assert (np.diff(found, axis=1) > 0).all()
+
+
+def test_a_row_keeps_its_neighbours_whatever_rows_stand_beside_it():
+    random = np.random.default_rng(0)
+    points, rows = random.normal(size=(150, 7)), random.normal(size=(500, 7))
+    anchors = Anchors(points, 5)
+    whole = anchors.nearest(rows)
+    for size in (1, 7, 64, 333):
+        parts = [anchors.nearest(rows[i : i + size]) for i in range(0, 500, size)]
+        assert (np.vstack(parts) == whole).all()
+
+
+def test_distances_are_counted(monkeypatch):
+    asked = []
+    nearest = Anchors.nearest
+
+    def counted(self, rows):
+        asked.append(rows.shape[0] * len(self))
+        return nearest(self, rows)
+
+    monkeypatch.setattr(Anchors, "nearest", counted)
+    X = data()
+    for n_refine, pack in itertools.product((0, 3), (True, False)):
+        monkeypatch.setattr("sketchmeans.estimators.memory.choose", _chooser(pack))
+        asked.clear()
+        model = KernelKMeans(
+            3,
+            kernel="neighbors",
+            kernel_params={"n_anchors": 30},
+            n_refine=n_refine,
+            random_state=0,
+            n_jobs=1,
+        ).fit(X)
+        assert model.stats_["distances"] == sum(asked)
+        assert model.stats_["kernel_entries"] == model.stats_["passes"] == 0
+        if pack:
+            assert sum(asked) == N * 120  # one visit
+        asked.clear()
+        model.predict(X)
+        assert sum(asked) == N * 120
+
+
+def _chooser(pack):
+    from sketchmeans.estimators.memory import Plan
+
+    def choose(peak, n_threads, starts, limit):
+        run = Run(n_threads, pack)
+        return Plan(run, 1, peak(run, 1))
+
+    return choose
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"gamma": 0.5}, "gamma=0.5 is not read with kernel='neighbors'. Add kernel='rbf'"),
+        ({"degree": 2}, "Add kernel='polynomial'"),
+        ({"method": "nystrom"}, "method='nystrom' is not read with kernel='neighbors'"),
+        ({"n_landmarks": 50}, "n_landmarks=50 is not read"),
+        ({"n_passes": 2}, "n_passes=2 is not read"),
+        ({"oversampling": 2}, "oversampling=2 is not read"),
+        ({"sketch": "gaussian"}, "sketch='gaussian' is not read"),
+        ({"truncation": "early"}, "truncation='early' is not read"),
+        ({"precision": "float32"}, "precision='float32' is not read"),
+        ({"rank": 0.9}, "rank=0.9 asks for a share of the trace"),
+        ({"kernel_params": {"width": 3}}, "knows n_anchors, n_neighbors, n_graphs, metric"),
+        ({"kernel_params": {"n_anchors": 0}}, "n_anchors=0"),
+        ({"kernel_params": {"n_anchors": "many"}}, "n_anchors='many'"),
+        ({"kernel_params": {"n_anchors": 3}}, "n_anchors=3 is less than n_neighbors=5"),
+        ({"kernel_params": {"n_neighbors": 0}}, "n_neighbors=0"),
+        ({"kernel_params": {"n_graphs": -1}}, "n_graphs=-1"),
+        ({"kernel_params": {"metric": "manhattan"}}, "metric='manhattan'"),
+    ],
+)
+def test_options_that_this_kernel_does_not_read_or_know_are_refused_by_name(options, words):
+    with pytest.raises((ValueError, TypeError)) as refused:
+        KernelKMeans(2, kernel="neighbors", **options).fit(data())
+    assert words in str(refused.value)
+
+
+def test_an_embedding_of_this_kernel_has_as_many_columns_as_are_asked_for():
+    X = data()
+    model = KernelEmbedding(3, kernel="neighbors", random_state=0).fit(X)
+    assert model.embedding_.shape == (N, 3)
+    assert model.eigenvalues_[0] == pytest.approx(1)
+    Y = KernelEmbedding(kernel="neighbors", random_state=0).fit_transform(X)
+    assert Y.shape == (N, 8)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 60, 1000])
+def test_a_frame_shows_rows_so_that_their_distances_keep_their_order(n):
+    X = 1e6 + np.random.default_rng(0).normal(size=(n, 2))
+    rows = Frame.of(X, "euclidean").rows(X)
+    assert np.abs(rows).max() < 10
