@@ -148,7 +148,7 @@ def test_options_reach_the_estimator(rings, tmp_path):
         (
             ["cluster", "rings.csv", "-k", "2", "--kernel", "gauss"],
             2,
-            "'gauss' is not one of 'rbf'",
+            "'gauss' is not one of 'neighbors', 'rbf'",
         ),
         (
             ["cluster", "rings.csv", "-k", "2", "--rank", "all"],

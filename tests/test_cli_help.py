@@ -41,10 +41,14 @@ def test_help_answers_without_importing_numpy():
 
 
 def test_choices_of_options_are_those_of_the_library():
+    from sketchmeans import KernelKMeans
     from sketchmeans.kernels import ALIASES, KERNELS
+    from sketchmeans.kernels.neighbors import METRICS
     from sketchmeans.lowrank import METHODS
 
-    assert set(shared.KERNELS) == {*KERNELS, *ALIASES, "precomputed"}
+    assert set(shared.KERNELS) == {*KERNELS, *ALIASES, "neighbors", "precomputed"}
+    assert KernelKMeans().kernel == shared.DEFAULT_KERNEL
+    assert shared.METRICS == METRICS
     assert set(shared.METHODS) == {"auto", *METHODS}
 
 

@@ -47,7 +47,7 @@ def take_apart(content):
     return header, parts
 
 
-def put_together(header, parts, *, version=3, magic=b"\x89SKM\r\n\x1a\n", tidy=True):
+def put_together(header, parts, *, version=4, magic=b"\x89SKM\r\n\x1a\n", tidy=True):
     """Write a file whose checksums are all right, whatever it holds."""
     offset = 0
     for row, part in zip(header["arrays"], parts.values(), strict=True) if tidy else ():
@@ -56,7 +56,7 @@ def put_together(header, parts, *, version=3, magic=b"\x89SKM\r\n\x1a\n", tidy=T
     return bare(json.dumps(header).encode(), parts.values(), version=version, magic=magic)
 
 
-def bare(text, parts=(), *, version=3, magic=b"\x89SKM\r\n\x1a\n"):
+def bare(text, parts=(), *, version=4, magic=b"\x89SKM\r\n\x1a\n"):
     begin = struct.pack("<8sII", magic, version, len(text))
     content = begin + digest(begin, text).digest() + text
     content += bytes(aligned(len(content)) - len(content))
@@ -88,8 +88,16 @@ MODELS = {
     "landmarks": lambda: KernelKMeans(
         3, kernel="precomputed", method="nystrom", rank=4, n_refine=1, random_state=0
     ).fit(data() @ data().T),
+    "neighbors": lambda: by_neighbors().fit(data(), sample_weight=np.arange(60.0) + 1),
+    "rows": lambda: by_neighbors(n_anchors=60).fit(sparse.csr_matrix(data())),
     "named": lambda: KernelEmbedding(2).set_output(transform="pandas").fit(frame()),
 }
+
+
+def by_neighbors(**params):
+    """Two sets of twelve anchors, or others."""
+    params = {"n_anchors": 12, "n_neighbors": 3, "n_graphs": 2} | params
+    return KernelKMeans(3, kernel="neighbors", kernel_params=params, random_state=0)
 
 
 def frame():
@@ -108,6 +116,17 @@ def contents(tmp_path_factory):
 
 
 DELETE = object()
+ANCHORS = {
+    "kind": "neighbors",
+    "dtype": "float64",
+    "unit_rows": False,
+    "centered": True,
+    "exponent": 0,
+    "n_neighbors": 3,
+    "anchors": [12, 12],
+    "sparse": [False, False],
+}
+"""What the header of the model "neighbors" says of its anchors."""
 
 
 class Trap:
@@ -190,6 +209,56 @@ HEADERS = [
     ("landmarks", "lacks arrays or has too many: centroids_c", {"by_landmarks": False}),
     ("landmarks", "by_landmarks=1 is", {"by_landmarks": 1}),
     ("landmarks", "n_landmarks_=0 is too small", {"numbers.n_landmarks_": 0}),
+    ("plain", "its parameters name no kernel", {"parameters.kernel": DELETE}),
+    ("plain", "is not read with kernel='rbf'", {"parameters.kernel_params": {"n_anchors": 5}}),
+    ("neighbors", "is not read with kernel='rbf'", {"parameters.kernel": "rbf"}),
+    ("neighbors", "kernel_params has 'evil'", {"parameters.kernel_params.evil": 1}),
+    ("neighbors", "neither a number nor a", {"parameters.kernel_params.metric": {"a": 1}}),
+    ("neighbors", "neither a number nor a", {"parameters.kernel_params": ["n_anchors"]}),
+    ("neighbors", "must be a dict of options", {"parameters.kernel_params": "metric"}),
+    ("neighbors", "metric='x' is not known", {"parameters.kernel_params.metric": "x"}),
+    ("neighbors", "n_graphs=0 is too small", {"parameters.kernel_params.n_graphs": 0}),
+    ("neighbors", "is no name of a value", {"parameters.kernel_params": {"\x1b[2J": 1}}),
+    ("neighbors", "description of new_points is none", {"new_points.kind": "data"}),
+    ("neighbors", "description of new_points is none", {"new_points.pickle": 1}),
+    ("neighbors", "description of new_points is none", {"new_points.exponent": DELETE}),
+    ("neighbors", "anchors are float64, and these", {"new_points.dtype": "float32"}),
+    ("neighbors", "unit_rows=1 is neither", {"new_points.unit_rows": 1}),
+    ("neighbors", "that exclude each other", {"new_points.unit_rows": True}),
+    ("neighbors", "lacks arrays .*: new_points_center", {"new_points.centered": False}),
+    ("neighbors", "centered=None is neither", {"new_points.centered": None}),
+    ("neighbors", "exponent=1.0 is not that of", {"new_points.exponent": 1.0}),
+    ("neighbors", "exponent=True is not that of", {"new_points.exponent": True}),
+    ("neighbors", "exponent=-1101 is not that", {"new_points.exponent": -1101}),
+    ("neighbors", "n_neighbors=0 is too small", {"new_points.n_neighbors": 0}),
+    ("neighbors", "n_neighbors=13 are more than the 12", {"new_points.n_neighbors": 13}),
+    ("neighbors", "n_neighbors='3' must be a whole", {"new_points.n_neighbors": "3"}),
+    ("neighbors", "its anchors are no list of 1 to 1,000", {"new_points.anchors": []}),
+    ("neighbors", "its anchors are no list of 1 to 1,000", {"new_points.anchors": 24}),
+    ("neighbors", "its anchors are no list of 1 to", {"new_points.anchors": [1] * 1001}),
+    ("neighbors", "its sparse are no list of 1 to", {"new_points.sparse": False}),
+    ("neighbors", "it has 3 sets of anchors, and not 2", {"new_points.anchors": [8, 8, 8]}),
+    ("neighbors", "anchors=0 is too small", {"new_points.anchors": [24, 0]}),
+    ("neighbors", "anchors=-12 is too small", {"new_points.anchors": [36, -12]}),
+    ("neighbors", "anchors=True must be a whole", {"new_points.anchors": [23, True]}),
+    ("neighbors", "25 would agree with the sets", {"new_points.anchors": [12, 13]}),
+    ("neighbors", "would agree with the sets", {"new_points.anchors": [12, 10**30]}),
+    ("neighbors", "sparse=0 is neither", {"new_points.sparse": [0, False]}),
+    ("neighbors", "exclude each other", {"new_points.sparse": [False, True]}),
+    ("rows", "lacks arrays .*: new_points_X, new", {"new_points.sparse": [False]}),
+    (
+        "rows",
+        "lacks arrays .*: new_points_X",
+        {"new_points.anchors": [30, 30]} | {"new_points.sparse": [True, False]},
+    ),
+    ("neighbors", "it has anchors, and its exact distances", {"samples": "new_points"}),
+    ("full", "it has anchors, and its exact distances", {"new_points": ANCHORS}),
+    ("refined", "its exact distances need all samples", {"samples": ANCHORS}),
+    ("neighbors", "lacks arrays or has too many: centroids_c", {"by_landmarks": False}),
+    ("neighbors", "it has centroids by landmarks, and more", {"weighted": True}),
+    ("neighbors", "cut_lower without normalized_cut", {"certificate_.normalized_cut": None}),
+    ("neighbors", "cut without normalized_cut_l", {"certificate_.normalized_cut_lower": DELETE}),
+    ("neighbors", "='0' of its certificate_ is no", {"certificate_.normalized_cut": "0"}),
 ]
 
 
@@ -237,6 +306,21 @@ NUMBERS = [
     ("given", "new_points_chosen", "<i8", 0, 60, "new_points_chosen holds 60"),
     ("landmarks", "centroids_coefficients", "<f8", 0, np.nan, "centroids_coefficients holds nan"),
     ("landmarks", "centroids_sizes", "<f8", slice(None), 0, "its centroids have no members"),
+    ("neighbors", "new_points_held", "<f8", 0, 0, "held holds 0, and no finite number from 2.2"),
+    ("neighbors", "new_points_held", "<f8", 23, -1, "new_points_held holds -1"),
+    ("neighbors", "new_points_held", "<f8", 5, np.nan, "new_points_held holds nan"),
+    ("neighbors", "new_points_held", "<f8", 5, 1e300, "new_points_held holds 1e.300"),
+    ("neighbors", "new_points_X", "<f8", 7, np.nan, "new_points_X holds nan"),
+    ("neighbors", "new_points_X", "<f8", 7, -1e13, "new_points_X holds -1e.13, and no finite"),
+    ("neighbors", "new_points_center", "<f8", 1, np.inf, "new_points_center holds inf"),
+    ("neighbors", "new_points_center", "<f8", 1, 1e13, "new_points_center holds 1e.13"),
+    ("neighbors", "centroids_coefficients", "<f8", 0, np.inf, "coefficients holds inf"),
+    ("rows", "new_points_data", "<f8", 0, np.nan, "new_points_data holds nan"),
+    ("rows", "new_points_data", "<f8", 0, 1e300, "new_points_data holds 1e.300, and no fin"),
+    ("rows", "new_points_indices", "<i4", 3, 4, "indices holds 4, and no .* to below 4"),
+    ("rows", "new_points_indices", "<i4", slice(None), 1, "do not rise within each row"),
+    ("rows", "new_points_indptr", "<i4", 3, 0, "indptr does not rise from 0 to the"),
+    ("rows", "new_points_held", "<f8", 0, 0, "new_points_held holds 0"),
     ("named", "feature_names_ends", "<i8", 0, 3, "do not end one after the other"),
     ("named", "feature_names_ends", "<i8", 3, 5, "do not end one after the other"),
     ("named", "feature_names_text", "|u1", 0, 255, "can't decode byte 0xff"),
@@ -253,7 +337,7 @@ def forged(contents, trap):
         yield f"truncated to {length}", good[:length], message
     yield "one byte too long", good + b"\0", "where its table of arrays ends at"
     yield "wrong magic", b"PNG" + good[3:], "it begins with b'PNG"
-    yield "newer", put_together(*take_apart(good), version=4), "has format 4.*a newer sketchmeans"
+    yield "newer", put_together(*take_apart(good), version=5), "has format 5.*a newer sketchmeans"
     yield "version 0", put_together(*take_apart(good), version=0), "format 0 does not exist"
     yield "pickle", pickle.dumps(Trap(trap)), "it begins with"
     yield "pickle behind our magic", good[:32] + pickle.dumps(Trap(trap)), "declares"
@@ -301,6 +385,14 @@ def forged(contents, trap):
         yield f"{model} {name}[{index}] = {value}", put_together(header, parts), message
     for names in (["labels_"], ["_dual"], ["new_points_X"], ["new_points_center"]):
         yield f"shorter {names}", shortened(good, names), "would agree with"
+    for name in ("_dual", "new_points_X", "new_points_held", "centroids_coefficients"):
+        shorter = shortened(contents["neighbors"], [name])
+        yield f"shorter {name} of anchors", shorter, "24 would agree with the sets of anchors"
+    every = ["_dual", "new_points_X", "new_points_held", "centroids_coefficients"]
+    fewer = shortened(contents["neighbors"], every)
+    yield "fewer anchors", fewer, "24 would agree with the sets of anchors"
+    shorter = shortened(contents["rows"], ["new_points_indptr"])
+    yield "shorter pointers", shorter, "would agree with the sets of anchors"
     all_points = ["_dual", "new_points_X", "new_points_norms"]
     message = "its kernel is not one of all its 60 samples"
     yield "shorter samples", shortened(contents["refined"], all_points), message
@@ -381,6 +473,44 @@ def test_a_file_from_before_landmarks_had_a_number_of_their_own_loads(name, opti
     model.fit(X)
 
 
+def test_a_file_of_the_third_format_loads_and_keeps_its_kernel(tmp_path):
+    """Whatever the default kernel is today: it was rbf then, should a file not name one."""
+    path, again = OLD / "format-3.skm", tmp_path / "again.skm"
+    random = np.random.default_rng(0)
+    X = random.normal(size=(40, 2)).round(3)
+    X[:20] += 3
+    content = path.read_bytes()
+    assert content[8] == 3
+    header, parts = take_apart(content)
+    assert "normalized_cut" not in header["certificate_"]
+    del header["parameters"]["kernel"]
+    (tmp_path / "silent.skm").write_bytes(put_together(header, parts, version=3))
+    for file in (path, tmp_path / "silent.skm"):
+        model = load(file)
+        assert model.kernel == "rbf"
+        assert model.kernel_params is None
+        assert model.certificate_.normalized_cut is None
+        np.testing.assert_array_equal(model.predict(X), model.labels_)
+        save(model, again, overwrite=True)
+        assert again.read_bytes()[8] == 4
+        assert load(again).get_params() == model.get_params()
+
+
+@pytest.mark.parametrize("name", ["format-1", "format-1-nystrom", "format-2-embedding"])
+def test_files_of_the_first_formats_keep_the_kernel_that_was_the_default(name, tmp_path):
+    content = (OLD / f"{name}.skm").read_bytes()
+    header, parts = take_apart(content)
+    del header["parameters"]["kernel"]
+    (tmp_path / "silent.skm").write_bytes(put_together(header, parts, version=content[8]))
+    assert load(tmp_path / "silent.skm").get_params() == load(OLD / f"{name}.skm").get_params()
+
+
+def test_every_parameter_is_stored_the_kernel_included(contents):
+    for name, content in contents.items():
+        assert set(take_apart(content)[0]["parameters"]) == set(MODELS[name]().get_params())
+    assert take_apart(contents["neighbors"])[0]["new_points"] == ANCHORS
+
+
 def test_hostile_files_end_in_clear_errors_and_nothing_is_run(contents, tmp_path):
     trap, path = tmp_path / "trap", tmp_path / "hostile.skm"
     said = {}
@@ -426,7 +556,21 @@ def test_every_mutated_file_is_refused(contents, tmp_path):
 
 
 JUNK = [None, True, 0, -1, 2, 59, 61, 1e300, "", "x", "rbf", "linear", "float32", "rows", "data"]
-JUNK += ["features", "new_points", [], {}, [1], 2**63, 10**30, "<f4", "<i4", "F"]
+JUNK += [
+    "features",
+    "neighbors",
+    "new_points",
+    [1, 23],
+    [True, False],
+    [],
+    {},
+    [1],
+    2**63,
+    10**30,
+    "<f4",
+    "<i4",
+    "F",
+]
 
 
 def places(value):

@@ -23,7 +23,7 @@ from sketchmeans.estimators.parts import parts_of, put_together
 from sketchmeans.kernels import KERNELS
 from sketchmeans.lowrank import METHODS, IndefiniteKernelWarning
 from sketchmeans.models import read_description
-from sketchmeans.operators import DataOperator
+from sketchmeans.operators import DataOperator, NeighborPoints
 
 N, P = 90, 6
 OTHER_TYPES = {"numpy.dtype", "scipy.sparse._csr.csr_matrix"}
@@ -44,6 +44,8 @@ def kernel_matrix(dtype="float64", make="dense"):
 
 
 def given(kernel, dtype, make):
+    if kernel.startswith("table 2^"):
+        return table(dtype, make) * 2.0 ** int(kernel.removeprefix("table 2^"))
     return (kernel_matrix if kernel == "precomputed" else table)(dtype, make)
 
 
@@ -81,6 +83,24 @@ def cases():
             yield KernelKMeans(3, random_state=2, **options), "", "float64", make, False
 
 
+def neighbor_cases():
+    """Every metric × dense or sparse × precision × weights × refined or not, and other anchors."""
+    product = itertools.product(["euclidean", "cosine"], MAKERS, ["float32", "float64"], [0, 2])
+    for index, (metric, make, dtype, refine) in enumerate(product):
+        for weighted in (False, True):
+            # All samples are anchors, sparse ones where the data are; some are; the default.
+            some = [{"n_anchors": N}, {"n_anchors": 12, "n_neighbors": 3, "n_graphs": 2}, {}]
+            params = {"metric": metric, **some[(index + weighted) % 3]}
+            options = {"kernel": "neighbors", "kernel_params": params, "random_state": 0}
+            yield KernelKMeans(3, n_refine=refine, **options), "", dtype, make, weighted
+            if not refine:
+                yield KernelEmbedding(4, **options), "", dtype, make, weighted
+    for exponent in (-300, 100):  # far from one: the frame scales
+        options = {"kernel": "neighbors", "random_state": 3}
+        yield KernelKMeans(3, **options), f"table 2^{exponent}", "float64", "dense", False
+        yield KernelKMeans(3, **options), f"table 2^{exponent}", "float64", "sparse", False
+
+
 def answers(model, X):
     """Everything that a model says of points, as bytes."""
     said = []
@@ -89,7 +109,7 @@ def answers(model, X):
         said.append(np.float64(model.score(X, sample_weight=np.arange(1.0, N + 1))))
     if not isinstance(model, FullKernelKMeans):
         said.append(model.transform(X))
-    if not isinstance(model._new_points, DataOperator):
+    if not isinstance(model._new_points, DataOperator | NeighborPoints):
         return [part.tobytes().hex() for part in said]
     far = X[:20] * 1.5  # points that were not in the training data
     said.append((model.predict if hasattr(model, "predict") else model.transform)(far))
@@ -125,7 +145,8 @@ def in_another_process(code, **environment):
 def test_every_model_says_the_same_in_another_process_bit_for_bit(tmp_path):
     expected, listed = {}, {}
     weights = np.arange(N) % 3 + 0.5
-    for index, (model, kernel, dtype, make, weighted) in enumerate(cases()):
+    every = itertools.chain(cases(), neighbor_cases())
+    for index, (model, kernel, dtype, make, weighted) in enumerate(every):
         X = given(kernel, dtype, make)
         model.fit(X, sample_weight=weights if weighted else None)
         name = f"{index}.skm"
@@ -135,6 +156,30 @@ def test_every_model_says_the_same_in_another_process_bit_for_bit(tmp_path):
     said = in_another_process(f"import test_models as t; t.answer_all({str(tmp_path)!r})")
     assert len(expected) > 200
     assert [name for name in expected if said[name] != expected[name]] == []
+
+
+def test_sets_of_sparse_and_of_dense_anchors_stand_in_one_file(tmp_path):
+    """Of ten frequent rows and a rare one: ten anchors are rows where the rare one is not drawn."""
+    X = np.tile(np.arange(20.0).reshape(10, 2) ** 1.5, (600, 1))
+    X[77] = 500
+    X = sparse.csr_matrix(X)
+    params = {"n_anchors": 10, "n_neighbors": 3, "n_graphs": 12}
+    model = KernelKMeans(3, kernel="neighbors", kernel_params=params, random_state=0).fit(X)
+    save(model, tmp_path / "model.skm")
+    described = read_description(tmp_path / "model.skm")["new_points"]
+    assert set(described["sparse"]) == {True, False}
+    loaded = load(tmp_path / "model.skm")
+    assert loaded.transform(X).tobytes() == model.transform(X).tobytes()
+    assert loaded.predict(X[:99] * 0.9).tolist() == model.predict(X[:99] * 0.9).tolist()
+    assert loaded.score(X) == model.score(X)
+
+
+def test_a_model_with_more_sets_of_anchors_than_a_file_holds_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("sketchmeans.models.anchors.MOST_GRAPHS", 3)
+    model = KernelKMeans(3, kernel="neighbors", kernel_params={"n_graphs": 4}).fit(table())
+    with pytest.raises(ValueError, match=r"has 4 sets of anchors, .* at most 3\. Lower n_graphs"):
+        save(model, tmp_path / "model.skm")
+    assert list(tmp_path.iterdir()) == []
 
 
 def everything(model):
@@ -149,8 +194,11 @@ def everything(model):
     return found
 
 
+BY_NEIGHBORS = {"kernel": "neighbors", "kernel_params": {"n_neighbors": 4, "metric": "cosine"}}
+
+
 @pytest.mark.parametrize("make", [KernelKMeans, FullKernelKMeans, KernelEmbedding])
-@pytest.mark.parametrize("options", [{}, {"n_refine": 1}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"n_refine": 1}, BY_NEIGHBORS], ids=str)
 def test_every_attribute_comes_back(tmp_path, make, options):
     if make is not KernelKMeans:
         options = {}
@@ -171,7 +219,7 @@ def test_every_attribute_comes_back(tmp_path, make, options):
     )
 
 
-@pytest.mark.parametrize("options", [{}, {"n_refine": 1}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"n_refine": 1}, BY_NEIGHBORS], ids=str)
 @pytest.mark.parametrize("make", [KernelKMeans, FullKernelKMeans, KernelEmbedding])
 def test_a_model_that_is_taken_apart_and_put_together_is_the_same(make, options):
     X = table()
@@ -218,7 +266,7 @@ def test_what_was_filled_in_comes_back_and_must_make_sense(tmp_path):
     path, model = tmp_path / "model.skm", KernelKMeans(3, random_state=0).fit(table())
     model.fill_values_ = np.arange(6.0)
     save(model, path)
-    assert path.read_bytes()[8] == 3  # older versions say that a newer one is needed
+    assert path.read_bytes()[8] == 4  # older versions say that a newer one is needed
     np.testing.assert_array_equal(load(path).fill_values_, model.fill_values_)
     assert read_description(path)["imputed"]
     model.fill_values_ = np.full(6, np.nan)
@@ -322,7 +370,7 @@ def test_an_existing_file_is_kept_unless_told_otherwise(tmp_path):
 def test_data_without_any_structure_can_be_saved(tmp_path):
     """One sample, equal samples, a kernel of zeros: every scalar of theirs must be finite."""
     for index, (X, k) in enumerate([(np.ones((1, 2)), 1), (np.ones((9, 2)), 2)]):
-        for kernel in ("rbf", "linear", "cosine"):
+        for kernel in ("rbf", "linear", "cosine", "neighbors"):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 model = KernelKMeans(k, kernel=kernel, random_state=0).fit(X)
@@ -392,7 +440,7 @@ def test_saving_takes_a_constant_and_loading_the_size_of_the_file_and_a_constant
 
 
 @pytest.mark.parametrize("make", MAKERS)
-@pytest.mark.parametrize("kernel", [*KERNELS, "precomputed"])
+@pytest.mark.parametrize("kernel", [*KERNELS, "neighbors", "precomputed"])
 def test_estimators_survive_joblib(kernel, make):
     X = given(kernel, "float64", make)
     with warnings.catch_warnings():
@@ -407,9 +455,11 @@ def test_estimators_survive_joblib(kernel, make):
 
 
 @pytest.mark.parametrize("make", MAKERS)
-@pytest.mark.parametrize("kernel", [*KERNELS, "precomputed"])
+@pytest.mark.parametrize("kernel", [*KERNELS, "neighbors", "precomputed"])
 @pytest.mark.parametrize("estimator", [KernelKMeans, FullKernelKMeans, KernelEmbedding])
 def test_estimators_survive_skops(estimator, kernel, make):
+    if estimator is FullKernelKMeans and kernel == "neighbors":
+        pytest.skip("full Lloyd iterations take no kernel with anchors")
     skops = pytest.importorskip("skops.io", reason="skops is not installed")
     X = given(kernel, "float64", make)
     with warnings.catch_warnings():

@@ -21,7 +21,7 @@ from sketchmeans.estimators import KernelKMeans
 from sketchmeans.estimators.fitted import kernel_of, run_of
 from sketchmeans.lowrank import METHODS
 from sketchmeans.operators import KernelOperator
-from sketchmeans.text import Table
+from sketchmeans.text import Table, setting
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "exact": {"method": "exact"},
@@ -104,7 +104,7 @@ def compare(
     progress : callable, optional
         Told the name of a method, how many of its fits are done, and how many there are.
     **options
-        Passed on to ``KernelKMeans``: kernel, gamma, n_jobs, …
+        Passed on to ``KernelKMeans``: kernel (rbf if left out), gamma, n_jobs, …
 
     Returns
     -------
@@ -113,6 +113,7 @@ def compare(
         objective and its ratio to the least of the table, agreement with ``y``, kernel entries,
         seconds, and peak memory of one fit as Python's allocator saw it.
     """
+    options = {"kernel": "rbf"} | options
     names = _checked(variants, options)
     rank = n_clusters if rank is None else rank
     width = 2 * rank if width is None else width
@@ -168,7 +169,12 @@ def _checked(variants: Sequence[str] | None, options: dict[str, Any]) -> list[st
     names = list(VARIANTS) if variants is None else list(variants)
     if unknown := [name for name in names if name not in VARIANTS]:
         raise ValueError(f"variants {unknown} are not known. Known: {'; '.join(VARIANTS)}.")
-    if options.get("kernel") == "precomputed" and variants is None:
+    if options["kernel"] == "neighbors":
+        raise ValueError(
+            f"{setting('kernel', 'neighbors')} needs no method that approximates it: its leading "
+            "eigenvectors are exact, and there is nothing to compare. Choose another kernel."
+        )
+    if options["kernel"] == "precomputed" and variants is None:
         names.remove("nystrom, kmeans")  # there are no points to put landmarks among
     return names
 

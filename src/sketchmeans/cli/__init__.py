@@ -39,6 +39,11 @@ FAILURES = (ValueError, TypeError, OSError, ImportError, MemoryError)
 
 FLAGS = {
     "n_clusters": "--clusters",
+    "kernel": "--kernel",
+    "n_anchors": "--anchors",
+    "n_neighbors": "--neighbors",
+    "n_graphs": "--graphs",
+    "metric": "--metric",
     "n_landmarks": "--landmarks",
     "n_passes": "--passes",
     "n_refine": "--refine",

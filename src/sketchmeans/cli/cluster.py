@@ -36,6 +36,7 @@ FILES = {"output": "labels_file", "save": "model_file", "report": "report_file"}
     epilog=examples(
         "sketchmeans cluster iris.csv -k 3 --label-column species",
         "sketchmeans cluster iris.csv -k 3 --id-column id -o labels.csv --report report.html",
+        "sketchmeans cluster moons.csv -k 2 --kernel neighbors --neighbors 8",
         "sketchmeans cluster big.parquet -k 8 --kernel polynomial --degree 2 --save model.skm",
         "sketchmeans cluster rings.csv -k 2 --gamma '8*median' --passes 2 --refine 1",
         "zcat data.csv.gz | sketchmeans cluster - -k 5 -o - > labels.csv",
@@ -190,8 +191,10 @@ def _result(data: str, model: Any, table: TableData) -> dict[str, Any]:
     import numpy as np
 
     from sketchmeans.advice.comparing import accuracy
+    from sketchmeans.estimators.parts import anchors_of
     from sketchmeans.report.content import agreement
 
+    anchors = anchors_of(model)
     sizes = np.bincount(model.labels_, minlength=model.n_clusters)
     result: dict[str, Any] = {
         "command": command_line(),
@@ -208,6 +211,9 @@ def _result(data: str, model: Any, table: TableData) -> dict[str, Any]:
         "rank": model.rank_,
         "width": model.width_,
         "landmarks": model.n_landmarks_,
+        "anchors": None if anchors is None else sum(anchors.sizes),
+        "graphs": None if anchors is None else len(anchors.sizes),
+        "neighbors": None if anchors is None else anchors.n_neighbors,
         "seed": model.random_state,
         "clusters": [{"cluster": i, "rows": int(size)} for i, size in enumerate(sizes)],
         "inertia": model.inertia_,
@@ -231,20 +237,11 @@ def _summary(result: dict[str, Any], model: Any, verbose: bool) -> str:
 
     n = result["rows"]
     rows = [{**cluster, "share": f"{cluster['rows'] / n:.1%}"} for cluster in result["clusters"]]
-    gamma = "" if model.gamma_ is None else f", gamma {model.gamma_:.4g}"
-    taken = model.stats_["method"]
-    if model.n_landmarks_ is not None:
-        taken += f" with {counted(model.n_landmarks_, 'landmark')}"
-    elif model.stats_["passes"] > 1 and taken == "one-pass":
-        taken += f", {model.stats_['passes']} passes"
     parts = [
         f"{counted(n, 'row')} of {counted(result['columns'], 'column')} in "
-        f"{counted(model.n_clusters, 'cluster')}: "
-        f"{model.kernel} kernel{gamma}, {taken}, rank {model.rank_}.",
+        f"{counted(model.n_clusters, 'cluster')}: {model.kernel} kernel{_approximation(model)}",
         str(Table(tuple(rows))),
     ]
-    if model.method == "auto":
-        parts[0] += f" Method: {model.stats_['method']}, because {model.stats_['why']}."
     if "agreement" in result:
         found = result["agreement"]
         parts.append(
@@ -254,16 +251,38 @@ def _summary(result: dict[str, Any], model: Any, verbose: bool) -> str:
     parts.append(str(model.certificate_))
     if verbose:
         stages = ", ".join(f"{name} {took:.2f} s" for name, took in model.stats_["seconds"].items())
-        parts.append(
-            f"{stages}; passes over the kernel: {model.stats_['passes']}; kernel entries: "
-            f"{model.stats_['kernel_entries']:,}; threads: {model.stats_['n_threads']}."
+        cost = (
+            f"passes over the kernel: {model.stats_['passes']}; kernel entries: "
+            f"{model.stats_['kernel_entries']:,}"
         )
+        if result["anchors"] is not None:
+            cost = f"distances of rows and anchors: {model.stats_['distances']:,}"
+        parts.append(f"{stages}; {cost}; threads: {model.stats_['n_threads']}.")
     written = [
         f"{key.removesuffix('_file').capitalize()}: {result[key]}"
         for key in FILES.values()
         if result.get(key, "-") != "-"
     ]
     return "\n\n".join([*parts, *(["\n".join(written)] if written else [])])
+
+
+def _approximation(model: Any) -> str:
+    """Return how the kernel was met, in words that follow its name."""
+    from sketchmeans.estimators.parts import anchors_of
+    from sketchmeans.text import counted
+
+    if (anchors := anchors_of(model)) is not None:
+        return f", {anchors}."
+    gamma = "" if model.gamma_ is None else f", gamma {model.gamma_:.4g}"
+    taken = model.stats_["method"]
+    if model.n_landmarks_ is not None:
+        taken += f" with {counted(model.n_landmarks_, 'landmark')}"
+    elif model.stats_["passes"] > 1 and taken == "one-pass":
+        taken += f", {model.stats_['passes']} passes"
+    said = f"{gamma}, {taken}, rank {model.rank_}."
+    if model.method == "auto":
+        said += f" Method: {model.stats_['method']}, because {model.stats_['why']}."
+    return said
 
 
 def _report(data: str, model: Any, table: TableData, path: str, force: bool) -> None:

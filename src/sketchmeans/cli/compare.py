@@ -8,20 +8,38 @@ import click
 
 from sketchmeans.cli.options import (
     DATA,
+    KERNELS,
     examples,
-    kernel_options,
+    gathered,
+    kernel_option,
     note,
     output_options,
     print_json,
     read,
     reading_options,
     run_options,
+    shape_options,
     stages,
     training_options,
 )
 
 EXACT_LIMIT = 5000
 """Rows beyond which the exact method, which stores the kernel matrix, must be asked for."""
+
+
+class _Compared(click.Choice):  # type: ignore[type-arg]  # not generic in click 8.1
+    """The kernels that methods approximate; of the other one it says why there is none for it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name of a kernel."""
+        if value == "neighbors":
+            self.fail(
+                "methods approximate a kernel, and of this one all that clusters need is computed "
+                "exactly: there is nothing to compare. Choose another kernel.",
+                param,
+                ctx,
+            )
+        return super().convert(value, param, ctx)
 
 
 @click.command(
@@ -32,7 +50,12 @@ EXACT_LIMIT = 5000
 )
 @DATA
 @click.option("-k", "--clusters", type=int, required=True, help="Clusters to find.")
-@kernel_options
+@gathered(
+    "fitting",
+    # Whatever kernel is the default elsewhere: it must be one that methods approximate.
+    kernel_option(_Compared([name for name in KERNELS if name != "neighbors"]), "rbf"),
+)
+@shape_options
 @click.option("--rank", type=int, help="Columns of the embedding; as many as clusters if left out.")
 @click.option("--width", type=int, help="Numbers kept per row; twice the rank if left out.")
 @click.option(

@@ -26,12 +26,17 @@ def command(model: str, as_json: bool) -> None:
 
 def _fitted(found: dict[str, Any]) -> str:
     """Return what the fit came to, in a line."""
+    from sketchmeans.estimators.parts import AnchorSets
+
     rows = next(
         found["arrays"][name][0][0] for name in ("labels_", "embedding_") if name in found["arrays"]
     )
     known = {"rank": found["numbers"].get("rank_"), "gamma": found["numbers"]["gamma_"]}
-    said = ", ".join(f"{name} {value:.4g}" for name, value in known.items() if value is not None)
-    return f"Fitted to {rows:,} rows{': ' if said else ''}{said}."
+    said = [f"{name} {value:.4g}" for name, value in known.items() if value is not None]
+    points = found["new_points"]
+    if points["kind"] == "neighbors":
+        said.append(str(AnchorSets(tuple(points["anchors"]), points["n_neighbors"])))
+    return f"Fitted to {rows:,} rows{': ' if said else ''}{', '.join(said)}."
 
 
 def _text(path: str, found: dict[str, Any]) -> str:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sketchmeans.io.formats import FORMATS
+from sketchmeans.text import called
 
 if TYPE_CHECKING:
     from sketchmeans.io import TableData
@@ -29,7 +30,11 @@ Decorator = Callable[[Command], Command]
 
 # The names stand here again so that --help and completion need not import NumPy; a test compares
 # them with the registries.
-KERNELS = ("rbf", "linear", "polynomial", "poly", "laplacian", "cosine", "sigmoid", "precomputed")
+_NAMED = ("rbf", "linear", "polynomial", "poly", "laplacian", "cosine", "sigmoid")
+KERNELS = ("neighbors", *_NAMED, "precomputed")
+DEFAULT_KERNEL = "rbf"
+"""As ``KernelKMeans`` has it, which a test compares too."""
+METRICS = ("euclidean", "cosine")
 METHODS = ("auto", "one-pass", "nystrom", "rpcholesky", "greedy-cholesky", "exact")
 
 DATA = click.argument("data", type=click.Path(allow_dash=True), metavar="DATA")
@@ -145,15 +150,21 @@ training_options = gathered(
     click.option("--standardize", is_flag=True, help="Give every column mean 0 and deviation 1."),
 )
 
-kernel_options = gathered(
-    "fitting",
-    click.option(
+
+def kernel_option(choices: click.Choice[str], default: str) -> Decorator:
+    """Return the option of the kernel, among some of them."""
+    said = "neighbors: by the anchors near both; " if "neighbors" in choices.choices else ""
+    return click.option(
         "--kernel",
-        type=click.Choice(KERNELS),
-        default="rbf",
+        type=choices,
+        default=default,
         show_default=True,
-        help="How alike two rows are; precomputed: DATA is the kernel matrix.",
-    ),
+        help=f"How alike two rows are; {said}precomputed: DATA is the kernel matrix.",
+    )
+
+
+shape_options = gathered(
+    "fitting",
     click.option(
         "--gamma",
         type=number_or(free=True),
@@ -165,6 +176,62 @@ kernel_options = gathered(
     click.option(
         "--coef0", type=float, help="Constant of the polynomial and sigmoid kernels; 1 if left out."
     ),
+)
+
+neighbor_options = gathered(
+    "kernel_params",
+    click.option(
+        "--anchors",
+        "n_anchors",
+        type=number_or("auto"),
+        metavar="auto|NUMBER",
+        help="Points of the neighbors kernel that stand among the rows, in each set.",
+    ),
+    click.option(
+        "--neighbors",
+        "n_neighbors",
+        type=int,
+        metavar="NUMBER",
+        help="Nearest anchors that count for a row; 5 if left out.",
+    ),
+    click.option(
+        "--graphs",
+        "n_graphs",
+        type=number_or("auto"),
+        metavar="auto|NUMBER",
+        help="Sets of anchors, over which the neighbors kernel is a mean.",
+    ),
+    click.option(
+        "--metric",
+        type=click.Choice(METRICS),
+        help="Distances of rows and anchors; euclidean if left out.",
+    ),
+)
+
+
+def _with_the_kernel(function: Command) -> Command:
+    """Hand the options of the neighbours kernel on as its ``kernel_params``, if there are any."""
+
+    @functools.wraps(function)
+    def command(*, fitting: dict[str, Any], kernel_params: dict[str, Any], **values: Any) -> Any:
+        if kernel_params and fitting["kernel"] != "neighbors":
+            flag = called(next(iter(kernel_params)))
+            raise click.UsageError(
+                f"{flag} is not read with --kernel {fitting['kernel']}. Add --kernel neighbors, or "
+                f"leave {flag} out."
+            )
+        if kernel_params:
+            fitting = fitting | {"kernel_params": kernel_params}
+        return function(fitting=fitting, **values)
+
+    return command
+
+
+kernel_options = together(
+    gathered("fitting", kernel_option(click.Choice(KERNELS), DEFAULT_KERNEL)),
+    shape_options,
+    neighbor_options,
+    _with_the_kernel,
 )
 
 run_options = gathered(

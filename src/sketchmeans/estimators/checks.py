@@ -36,7 +36,7 @@ def check_kernel_options(estimator: Any) -> None:
     reads = set(kernel_class(kernel).options()) if named else set()
     if callable(kernel) or kernel == "neighbors":
         reads.add("kernel_params")
-    label = f"kernel={kernel!r}" if isinstance(kernel, str) else "a callable kernel"
+    label = setting("kernel", kernel) if isinstance(kernel, str) else "a callable kernel"
     unread = {"gamma", "degree", "coef0", "kernel_params"} - reads
     if kernel == "neighbors":
         readers = {"gamma": "rbf", "degree": "polynomial", "coef0": "polynomial"}

@@ -15,7 +15,8 @@ from sketchmeans.estimators.embedding import KernelEmbedding
 from sketchmeans.estimators.full import FullKernelKMeans
 from sketchmeans.estimators.landmark_lloyd import LandmarkCentroids
 from sketchmeans.estimators.lloyd import FeatureCentroids
-from sketchmeans.operators import NewPoints
+from sketchmeans.operators import NeighborPoints, NewPoints
+from sketchmeans.text import counted
 
 
 @dataclass(frozen=True)
@@ -25,12 +26,40 @@ class Parts:
     attributes: dict[str, Any]
     """What ``fit`` left behind, by the names of the attributes."""
     new_points: NewPoints
-    """The kernel of new points with the samples, or with the landmarks."""
+    """The kernel of new points with the samples or the landmarks, or their features by anchors."""
     samples: NewPoints | None = None
     """That with all samples, where exact distances are taken in an estimator with an embedding."""
     centroids: FeatureCentroids | LandmarkCentroids | None = None
     output: str | None = None
     """What ``set_output`` asked of ``transform``."""
+
+
+@dataclass(frozen=True)
+class AnchorSets:
+    """The sets of anchors of a model with the neighbours kernel.
+
+    >>> print(AnchorSets((500, 500, 498), 5))
+    3 sets of 498 to 500 anchors, 5 neighbours
+    """
+
+    sizes: tuple[int, ...]
+    n_neighbors: int
+
+    def __str__(self) -> str:
+        least, most = min(self.sizes), max(self.sizes)
+        said = counted(most, "anchor") if least == most else f"{least:,} to {most:,} anchors"
+        if len(self.sizes) > 1:
+            said = f"{len(self.sizes):,} sets of {said}"
+        return f"{said}, {counted(self.n_neighbors, 'neighbour')}"
+
+
+def anchors_of(model: KernelEstimator) -> AnchorSets | None:
+    """Return the sets of anchors of a fitted estimator; None where its kernel has none."""
+    points = parts_of(model).new_points
+    if not isinstance(points, NeighborPoints):
+        return None
+    graphs = points.map.graphs
+    return AnchorSets(tuple(map(len, graphs)), max(graph.n_neighbors for graph in graphs))
 
 
 def parts_of(model: KernelEstimator) -> Parts:

@@ -39,7 +39,7 @@ from sketchmeans.operators import (
     NeighborOperator,
     SparseOperator,
 )
-from sketchmeans.text import called
+from sketchmeans.text import called, setting
 
 
 class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
@@ -78,7 +78,7 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         names = ["oversampling", "n_landmarks", "sketch", "truncation", "n_passes", "precision"]
         if self.method != "exact":
             names.append("method")
-        label = "kernel='neighbors'"
+        label = setting("kernel", "neighbors")
         refuse_unread(self, names, label, dict.fromkeys(names, "rbf"))
         if is_fraction(self.rank):
             raise ValueError(

@@ -33,8 +33,8 @@ from sketchmeans._arrays import Array
 
 MAGIC = b"\x89SKM\r\n\x1a\n"
 """As PNG's: bytes that a transfer as text would change."""
-VERSION = 3
-"""The newest format that is read. What a file holds says which one it has: see ``save``."""
+VERSION = 4
+"""The format that is written, and the newest that is read: ``schema.upgraded`` knows the others."""
 DTYPES = ("<f4", "<f8", "<i4", "<i8", "|u1")
 MOST_HEADER = 1 << 20
 """Bytes of a header; that of a fitted model takes about 4,000."""
@@ -109,11 +109,13 @@ def check_regular(path: str | os.PathLike[str]) -> None:
         raise ModelFileError("it is no ordinary file. Give the path of a file that save wrote.")
 
 
-def read_header(file: BinaryIO) -> tuple[dict[str, Any], list[Entry]]:
+def read_header(file: BinaryIO) -> tuple[int, dict[str, Any], list[Entry]]:
     """Read and check everything before the arrays; allocates no more than the header takes.
 
     Returns
     -------
+    version : int
+        Of the format.
     header : dict
         Without "arrays".
     entries : list of Entry
@@ -146,7 +148,7 @@ def read_header(file: BinaryIO) -> tuple[dict[str, Any], list[Entry]]:
     start = _aligned(_PREAMBLE.size + length)
     entries = _read_table(header.pop("arrays", None), size, start)
     _skip_zeros(file, start)
-    return header, entries
+    return version, header, entries
 
 
 def read_arrays(file: BinaryIO, entries: list[Entry]) -> dict[str, Array]:

@@ -13,6 +13,7 @@ from sketchmeans._arrays import Array
 from sketchmeans.estimators.landmark_lloyd import LandmarkCentroids
 from sketchmeans.estimators.lloyd import FeatureCentroids
 from sketchmeans.estimators.parts import Parts, put_together
+from sketchmeans.models.checks import check_range
 from sketchmeans.models.container import (
     Entry,
     ModelFileError,
@@ -20,7 +21,7 @@ from sketchmeans.models.container import (
     read_arrays,
     read_header,
 )
-from sketchmeans.models.points import check_range, restore
+from sketchmeans.models.points import restore
 from sketchmeans.models.schema import (
     ESTIMATORS,
     LONGEST_TEXT,
@@ -84,8 +85,8 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[BinaryIO, dict[str, 
     try:
         check_regular(path)
         with open(path, "rb", buffering=0) as file:
-            header, entries = read_header(file)
-            header = upgraded(header)
+            version, header, entries = read_header(file)
+            header = upgraded(header, version)
             check(header, entries)
             yield file, header, entries
     except FileNotFoundError:

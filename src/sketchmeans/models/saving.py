@@ -17,8 +17,9 @@ from sketchmeans._package import __version__
 from sketchmeans.atomic import refuse_existing, whole_file
 from sketchmeans.estimators.landmark_lloyd import LandmarkCentroids
 from sketchmeans.estimators.parts import check_options, parts_of
+from sketchmeans.models.checks import prefixed
 from sketchmeans.models.container import ModelFileError, parse, place, write
-from sketchmeans.models.points import arrays_of, describe, prefixed
+from sketchmeans.models.points import arrays_of, describe
 from sketchmeans.models.schema import ESTIMATORS, Model, check, extras_of
 from sketchmeans.operators import GivenRows
 
@@ -27,9 +28,10 @@ def save(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False)
     """Write a fitted model to one file, which ``load`` reads without running any code of it.
 
     The file holds JSON and raw arrays with checksums, no pickle. What prediction needs is in it as
-    arrays: the samples (or the landmarks, for methods that need only those), the map of new
-    points, the centers; and every public attribute of the fit, certificate and statistics
-    included. It appears whole or not at all. Memory: a few megabytes beyond the model.
+    arrays: the samples (or the landmarks or anchors, for methods and kernels that need only
+    those), the map of new points, the centers; and every public attribute of the fit, certificate
+    and statistics included. It appears whole or not at all. Memory: a few megabytes beyond the
+    model, and its anchors once more.
 
     Not in the file: callbacks, and the state of a ``random_state`` that is a generator, which
     becomes None with a warning; predictions do not depend on it.

@@ -14,8 +14,9 @@ from sketchmeans.checks import check_count, check_number
 from sketchmeans.estimators import FullKernelKMeans, KernelEmbedding, KernelKMeans
 from sketchmeans.estimators.parts import check_options
 from sketchmeans.lowrank import METHODS
+from sketchmeans.models.checks import FLOATS, Check, Spec, check_flag, check_non_negative
 from sketchmeans.models.container import Entry, ModelFileError
-from sketchmeans.models.points import FLOATS, Check, Spec, check_flag, check_non_negative, specs_of
+from sketchmeans.models.points import sizes_of, specs_of
 from sketchmeans.text import called
 
 Model = KernelKMeans | FullKernelKMeans | KernelEmbedding
@@ -96,15 +97,20 @@ ESTIMATORS = {
 """The estimators that a file may name: a closed list, nothing is imported by name."""
 
 
-def upgraded(header: dict[str, Any]) -> dict[str, Any]:
+def upgraded(header: dict[str, Any], version: int) -> dict[str, Any]:
     """Return the header of an earlier format as one of today's; one of today's as it is.
 
-    Landmarks were counted by ``oversampling`` then, and drawn at random if nothing was said.
+    The default kernel was rbf before format 4. Before format 3, landmarks were counted by
+    ``oversampling``, and drawn at random if nothing was said.
     """
     parameters, numbers = header.get("parameters"), header.get("numbers")
-    embeds = header.get("estimator") in ("KernelEmbedding", "KernelKMeans")
-    if not embeds or not isinstance(parameters, dict) or not isinstance(numbers, dict):
+    if version > 3 or not isinstance(parameters, dict):
         return header  # ``check`` says what is wrong with it, if anything
+    header = header | {"parameters": {"kernel": "rbf"} | parameters}
+    parameters = header["parameters"]
+    embeds = header.get("estimator") in ("KernelEmbedding", "KernelKMeans")
+    if not embeds or not isinstance(numbers, dict):
+        return header
     if "n_landmarks_" in numbers or "n_landmarks" in parameters:
         return header
     method, width = parameters.get("method", "one-pass"), numbers.get("width_")
@@ -153,8 +159,10 @@ def _check_parameters(parameters: Any, cls: type[Model]) -> None:
     """Refuse parameters that are not those of the class, or that ``fit`` would refuse."""
     if not isinstance(parameters, dict) or not set(parameters) <= set(cls().get_params()):
         raise ModelFileError(f"its parameters are not those of {cls.__name__}.")
+    if "kernel" not in parameters:
+        raise ModelFileError("its parameters name no kernel.")
     for name, value in parameters.items():
-        _check_scalar(name, value)
+        _check_scalars(name, value if name == "kernel_params" else {name: value})
     if not isinstance(parameters.get("random_state"), int | None):
         raise ModelFileError(f"its {called('random_state')} is neither a whole number nor null.")
     check_options(cls(**parameters))
@@ -172,8 +180,13 @@ def _check_stats(stats: Any) -> None:
     for name, value in stats.items():
         if not _is_short_text(name):
             raise ModelFileError(f"its stats_ have the name {name!r:.80}, which is no short text.")
-        for inner, number in value.items() if isinstance(value, dict) else [(name, value)]:
-            _check_scalar(inner, number)
+        _check_scalars(name, value)
+
+
+def _check_scalars(name: str, value: Any) -> None:
+    """Refuse what is neither a scalar nor an object of scalars."""
+    for inner, scalar in value.items() if isinstance(value, dict) else [(name, value)]:
+        _check_scalar(inner, scalar)
 
 
 def _is_short_text(value: Any) -> bool:
@@ -215,6 +228,8 @@ def certificate_of(described: Any, *, needed: bool) -> Certificate | None:
     for first, others in (
         ("objective_upper", ("objective_lower", "optimum_lower")),
         ("gap_bound_probabilistic", ("optimum_lower_probabilistic", "failure_probability")),
+        ("normalized_cut", ("normalized_cut_lower",)),
+        ("normalized_cut_lower", ("normalized_cut",)),
     ):
         together = [getattr(certificate, name) for name in others]
         if getattr(certificate, first) is not None and None in together:
@@ -234,12 +249,15 @@ def _specs(header: dict[str, Any], kept: Kept) -> dict[str, Spec]:
     if samples is not None and kept.cls is not KernelKMeans:
         raise ModelFileError(f"a {kept.cls.__name__} keeps no samples beside its new points.")
     specs = kept.arrays | specs_of(header["new_points"], "new_points", "m")
+    by_anchors = header["new_points"]["kind"] == "neighbors"
+    if by_anchors and (kept.cls is FullKernelKMeans or samples is not None):
+        raise ModelFileError("it has anchors, and its exact distances need samples.")
     if samples is not None and samples != "new_points":
         specs |= specs_of(samples, "samples", "n")
         if (samples["kind"] == "rows") != (header["new_points"]["kind"] == "rows"):
             raise ModelFileError("its samples are data and its new points are not, or vice versa.")
-        if samples.get("chosen"):
-            raise ModelFileError("its exact distances need all samples, and some are chosen.")
+        if samples.get("chosen") or samples["kind"] == "neighbors":
+            raise ModelFileError("its exact distances need all samples, and not some or anchors.")
     if header.get("by_landmarks"):
         if kept.cls is not KernelKMeans or samples is not None or header["weighted"]:
             raise ModelFileError("it has centroids by landmarks, and more than these need.")
@@ -259,6 +277,8 @@ def _check_shapes(header: dict[str, Any], kept: Kept, entries: list[Entry]) -> N
         odd = ", ".join(sorted(names ^ set(specs)))
         raise ModelFileError(f"its table lacks arrays or has too many: {odd[:200]}.")
     found = {"p": (header["n_features_in_"], "n_features_in_")}
+    fixed = sizes_of(header["new_points"], "m")
+    found |= {symbol: (size, "the sets of anchors") for symbol, size in fixed.items()}
     if "rank_" in header["numbers"]:
         found["r"] = (header["numbers"]["rank_"], "rank_")
     for entry in entries:
