@@ -7,7 +7,7 @@ import sys
 import matplotlib as mpl
 import numpy as np
 import pytest
-from sklearn.datasets import make_blobs
+from sklearn.datasets import make_blobs, make_moons
 
 from sketchmeans import FullKernelKMeans, KernelEmbedding, KernelKMeans, certify, compare
 from sketchmeans.certificate import Certificate
@@ -41,7 +41,7 @@ def blobs():
 
 @pytest.fixture(scope="module")
 def model(blobs):
-    return KernelKMeans(4, n_passes=2, random_state=0).fit(blobs[0])
+    return KernelKMeans(4, kernel="rbf", n_passes=2, random_state=0).fit(blobs[0])
 
 
 def offsets(display):
@@ -137,7 +137,7 @@ def test_more_clusters_than_can_be_told_apart_have_no_legend_and_the_title_says_
 
 
 def test_an_embedding_of_one_column_is_a_strip_a_cluster(blobs):
-    model = KernelKMeans(3, rank=1, random_state=0).fit(blobs[0])
+    model = KernelKMeans(3, kernel="rbf", rank=1, random_state=0).fit(blobs[0])
     display = EmbeddingDisplay.from_estimator(model)
     for cluster, scatter in enumerate(display.scatters_):
         places = scatter.get_offsets()
@@ -197,7 +197,7 @@ def test_the_certificate_is_drawn_as_its_intervals(model):
 
 def test_an_exact_objective_is_a_point_and_a_probable_bound_a_line_of_its_own(blobs):
     X = blobs[0]
-    model = KernelKMeans(4, random_state=0)
+    model = KernelKMeans(4, kernel="rbf", random_state=0)
     embedded = embed(model, X)
     labels = np.arange(240) % 4
     certificate = certify(
@@ -208,6 +208,86 @@ def test_an_exact_objective_is_a_point_and_a_probable_bound_a_line_of_its_own(bl
     assert best.low <= probable.low == certificate.optimum_lower_probabilistic
     assert probable.condition == "except with probability 0.01"
     assert CertificateDisplay(certificate).plot().lines_[0].get_marker() == "o"
+
+
+@pytest.fixture(scope="module")
+def moons():
+    X, _ = make_moons(400, noise=0.08, random_state=0)
+    return X, KernelKMeans(2, kernel="neighbors", random_state=0).fit(X)
+
+
+def test_a_cut_is_drawn_on_a_line_from_nothing_to_labels_at_random(moons):
+    X, two = moons
+    four = KernelKMeans(4, kernel="neighbors", random_state=0).fit(X)
+    for model, chance in ((two, 1), (four, 3)):
+        known = model.certificate_
+        display = CertificateDisplay.from_estimator(model)
+        found, best, random = (list(line.get_xdata()) for line in display.lines_)
+        assert found == [known.normalized_cut] * 2
+        assert best == [known.normalized_cut_lower, known.normalized_cut]
+        assert random == [chance] * 2
+        low, high = display.ax_.get_xlim()
+        assert -0.03 * chance < low < 0
+        assert chance < high < 1.03 * chance
+        assert display.ax_.get_xlabel() == "normalized cut"
+        names = [label.get_text().replace("\n", " ") for label in display.ax_.get_yticklabels()]
+        assert names == [
+            f"labels found: {known.normalized_cut:.3g}",
+            f"best possible: at least {known.normalized_cut_lower:.3g}",
+            f"labels at random: {chance}",
+        ]
+        words = display.ax_.get_title(loc="left").replace("\n", " ")
+        assert words == verdict(known)
+        assert f"{known.normalized_cut / chance:.2%} of what labels at random have" in words
+        display.figure_.canvas.draw()
+        assert display.ax_.get_tightbbox().x1 <= display.figure_.bbox.x1  # the title, too
+
+
+def test_clusters_that_share_no_neighbour_cut_nothing(blobs):
+    model = KernelKMeans(4, kernel="neighbors", random_state=0).fit(blobs[0])
+    found, best, _ = intervals(model.certificate_)
+    assert (found.low, found.high, best.low, best.high) == (0, 0, 0, 0)
+    assert [found.words, best.words] == ["labels found: 0", "best possible: at least 0"]
+    assert verdict(model.certificate_).startswith("No two clusters share a neighbour")
+    one = KernelKMeans(1, kernel="neighbors", random_state=0).fit(blobs[0])
+    display = CertificateDisplay.from_estimator(one)
+    assert display.lines_ == []
+    assert display.ax_.get_title(loc="left") == "One cluster cuts nothing."
+
+
+def test_the_spectrum_of_neighbours_is_exact_and_linear(moons):
+    X, model = moons
+    display = SpectrumDisplay.from_estimator(model)
+    assert display.ax_.get_yscale() == "linear"
+    further = display.beyond_.get_ydata()
+    assert len(further) == 10
+    exact = KernelKMeans(12, kernel="neighbors", random_state=0).fit(X).eigenvalues_
+    np.testing.assert_allclose(np.append(display.kept_.get_ydata(), further), exact, atol=1e-12)
+    title = f"Spectrum of the kernel: eigenvalue 2 is {exact[1]:.4f}, the next {exact[2]:.4f}"
+    assert display.ax_.get_title() == title
+    assert display.beyond_.get_label() == "beyond the rank"
+    alone = KernelEmbedding(3, kernel="neighbors", random_state=0).fit(X)
+    assert SpectrumDisplay.from_estimator(alone).ax_.get_yscale() == "linear"
+
+
+def test_two_clusters_of_neighbours_are_strips_for_the_first_column_is_constant(moons):
+    X, model = moons
+    for display in (
+        EmbeddingDisplay.from_estimator(model),
+        EmbeddingDisplay.from_estimator(model, X),
+        EmbeddingDisplay.from_estimator(model, max_points=100),
+        EmbeddingDisplay(model.embedding_, model.labels_).plot(),
+    ):
+        assert display.ax_.get_xlabel() == "embedding, column 1"
+        assert display.ax_.get_ylabel() == "cluster"
+    both = EmbeddingDisplay.from_estimator(model, axes=(0, 1))
+    assert both.ax_.get_ylabel() == "embedding, column 1"
+
+
+def test_there_are_no_methods_to_compare_with_neighbours(moons):
+    X, model = moons
+    with pytest.raises(ValueError, match="nothing to compare"):
+        ComparisonDisplay.from_estimator(model, X, n_seeds=1)
 
 
 def test_where_there_is_no_bound_the_reason_is_drawn():

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.datasets import load_iris, make_blobs
+from sklearn.datasets import load_iris, make_blobs, make_moons
 from sklearn.metrics import (
     adjusted_rand_score,
     normalized_mutual_info_score,
@@ -18,9 +18,11 @@ from sklearn.metrics import (
     silhouette_score,
 )
 
-from sketchmeans import ColumnStream, FullKernelKMeans, KernelEmbedding, KernelKMeans
+from sketchmeans import ColumnStream, FullKernelKMeans, KernelEmbedding, KernelKMeans, load, save
 from sketchmeans.datasets import make_rings
+from sketchmeans.estimators.fitted import embedding_of
 from sketchmeans.report import content, write_report
+from sketchmeans.report.fit import UNREAD
 from sketchmeans.report.html import command_line
 
 IRIS = load_iris()
@@ -68,7 +70,7 @@ def read(path):
 
 @pytest.fixture(scope="module")
 def model():
-    return KernelKMeans(3, n_passes=2, random_state=0).fit(IRIS.data)
+    return KernelKMeans(3, kernel="rbf", n_passes=2, random_state=0).fit(IRIS.data)
 
 
 @pytest.fixture(scope="module")
@@ -169,6 +171,96 @@ def test_the_picture_holds_the_embedding_and_the_values(report, model):
     ]
 
 
+@pytest.fixture(scope="module")
+def moons():
+    X, y = make_moons(500, noise=0.08, random_state=0)
+    params = {"n_neighbors": 6, "n_graphs": 2}
+    model = KernelKMeans(2, kernel="neighbors", kernel_params=params, random_state=0).fit(X)
+    return model, X, y
+
+
+def test_with_neighbours_it_tells_of_anchors_and_of_the_cut(moons, tmp_path):
+    model, X, y = moons
+    page = read(write_report(tmp_path / "r.html", model, X, command="python moons.py", truth=y))
+    asked = {row[0]: row[1] for row in page.table("samples")}
+    assert asked["kernel"] == "neighbors (n_graphs = 2, n_neighbors = 6)"
+    assert asked["anchors"] == "2 sets of 166 anchors, 6 neighbours"
+    assert asked["rank of the embedding"] == "2 (asked: auto)"
+    assert asked["numbers kept per sample"] == "12"
+    known, values = model.certificate_, embedding_of(model)
+    cut, least = known.normalized_cut, known.normalized_cut_lower
+    words = (
+        f"Normalized cut {cut:.4g}, {cut:.2%} of what labels at random have; no labels have less "
+        f"than {least:.4g}."
+    )
+    assert page.text.count(words) == 2  # on top, and in its section
+    numbers = {row[0]: row[1] for row in page.table("normalized cut of these labels")}
+    assert numbers == {
+        "normalized cut of these labels": f"{cut:.6g}",
+        "best possible normalized cut": f"at least {least:.6g}",
+        "normalized cut of labels at random": "1",
+    }
+    first, then = values.eigenvalues[1], values.beyond[0]
+    assert f"eigenvalue 2 is {first:.5f}, the next {then:.5f}." in page.text
+    work = {row[0]: row[1] for row in page.table("distances to anchors")}
+    assert work["distances to anchors"] == f"{model.stats_['distances']:,}"
+    assert "kernel entries" not in work
+    for word in ("gamma", "γ", "landmark", "sketch ", "no useful bound", "trace of", "rbf"):
+        assert word not in page.text.lower()
+
+
+def test_options_that_neighbours_do_not_read_are_those_that_a_fit_refuses(moons, tmp_path):
+    model, X, _ = moons
+    page = read(write_report(tmp_path / "r.html", model, X, command="x"))
+    shown = {row[0]: row[1] for row in page.table("kernel")[1:]} | {"kernel": "'neighbors'"}
+    given = model.get_params()
+    assert shown == {name: repr(given[name]) for name in given if name not in UNREAD}
+    other = {"gamma": 1.0, "degree": 2, "coef0": 0.0, "method": "nystrom", "precision": "float32"}
+    other |= {"oversampling": 3, "n_landmarks": 9, "n_passes": 2, "sketch": "uniform"}
+    other |= {"truncation": "early"}
+    assert other.keys() == set(UNREAD)
+    for name, value in other.items():
+        with pytest.raises(ValueError, match=f"{name}=.* is not read with kernel='neighbors'"):
+            KernelKMeans(2, kernel="neighbors", **{name: value}).fit(X)
+
+
+def test_the_constant_column_of_neighbours_is_not_drawn(moons, tmp_path):
+    model, X, _ = moons
+    assert np.ptp(model.embedding_[:, 0]) < 1e-9
+    page = read(write_report(tmp_path / "r.html", model, X, command="x"))
+    assert [axis["name"] for axis in page.picture["axes"]] == ["column 1", "cluster"]
+    assert "It has one column that is not constant" in page.text
+
+
+def test_a_model_with_neighbours_from_a_file_is_reported_alike(moons, tmp_path):
+    model, X, _ = moons
+    save(model, tmp_path / "m.skm")
+    loaded = load(tmp_path / "m.skm")
+    ours, theirs = (
+        read(write_report(tmp_path / f"{name}.html", one, X, command="x"))
+        for name, one in (("a", model), ("b", loaded))
+    )
+    assert ours.picture == theirs.picture
+    assert ours.table("samples") == theirs.table("samples")
+    first = "normalized cut of these labels"
+    assert ours.table(first) == theirs.table(first)
+
+
+def test_one_cluster_and_clusters_that_share_no_neighbour_are_reported(tmp_path):
+    X = make_blobs(300, centers=[[0, 0], [0, 100], [100, 0]], random_state=0)[0]
+    for k, words in (
+        (1, "One cluster cuts nothing."),
+        (3, "No two clusters share a neighbour: no"),
+    ):
+        model = KernelKMeans(k, kernel="neighbors", random_state=0).fit(X)
+        page = read(write_report(tmp_path / f"{k}.html", model, X, command="x"))
+        assert words in page.text
+    with pytest.warns(match="distinct clusters"):
+        same = KernelKMeans(2, kernel="neighbors", random_state=0).fit(np.ones((50, 2)))
+    page = read(write_report(tmp_path / "same.html", same, np.ones((50, 2)), command="x"))
+    assert "eigenvalue 1 is 1.00000" in page.text
+
+
 def test_of_many_samples_a_seeded_choice_is_shown_and_it_says_so(tmp_path):
     X, _ = make_rings(6000, random_state=0)
     model = KernelKMeans(2, kernel="polynomial", degree=2, coef0=0, random_state=0).fit(X)
@@ -200,11 +292,10 @@ def members(page):
 def test_sparse_data_are_shown_as_dense_ones_are(tmp_path):
     X, _ = make_blobs(200, 30, centers=3, random_state=0)
     X[np.abs(X) < 3] = 0
-    pages = [
-        read(write_report(tmp_path / name, KernelKMeans(3, gamma=0.01, random_state=0).fit(given),
-                          given, command="x"))
-        for name, given in (("dense", X), ("sparse", sparse.csr_matrix(X)))
-    ]  # fmt: skip
+    pages = []
+    for name, given in (("dense", X), ("sparse", sparse.csr_matrix(X))):
+        model = KernelKMeans(3, kernel="rbf", gamma=0.01, random_state=0).fit(given)
+        pages.append(read(write_report(tmp_path / name, model, given, command="x")))
     dense, thin = (page.picture for page in pages)
     assert dense["features"] == thin["features"]
     assert len(dense["features"]) == content.FEATURES
@@ -257,12 +348,12 @@ def test_a_given_kernel_a_stream_and_absent_data_show_no_values(tmp_path):
 
 def test_one_cluster_rank_one_and_empty_clusters_are_reported(tmp_path):
     X = np.repeat([[0.0, 1.0], [2.0, 3.0]], 20, axis=0)
-    one = KernelKMeans(1, rank=1, random_state=0).fit(X)
+    one = KernelKMeans(1, kernel="rbf", rank=1, random_state=0).fit(X)
     page = read(write_report(tmp_path / "one.html", one, X, command="x"))
     assert "Silhouettes need at least two clusters" in page.text
     assert [axis["name"] for axis in page.picture["axes"]] == ["column 0", "cluster"]
     with pytest.warns(match="distinct clusters"):
-        few = KernelKMeans(3, random_state=0).fit(X)
+        few = KernelKMeans(3, kernel="rbf", random_state=0).fit(X)
     page = read(write_report(tmp_path / "few.html", few, X, command="x"))
     assert sorted(int(row[1]) for row in page.table("cluster")[1:4])[2] == 20
     zero = KernelKMeans(2, kernel="linear", random_state=0)
@@ -289,7 +380,7 @@ def test_frames_and_series_bring_their_names(tmp_path):
 def test_a_report_stays_below_two_megabytes(tmp_path):
     random = np.random.default_rng(0)
     X = random.normal(size=(5000, 60)) * 1e-7 / 3
-    model = KernelKMeans(120, random_state=0, n_init=1, max_iter=5).fit(X)
+    model = KernelKMeans(120, kernel="rbf", random_state=0, n_init=1, max_iter=5).fit(X)
     path = write_report(
         tmp_path / "large.html",
         model,

@@ -30,7 +30,7 @@ def browser(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model():
-    return KernelKMeans(3, random_state=0).fit(IRIS.data)
+    return KernelKMeans(3, kernel="rbf", random_state=0).fit(IRIS.data)
 
 
 @pytest.fixture(scope="module")

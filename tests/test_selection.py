@@ -2,15 +2,18 @@ import gc
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits, make_blobs, make_moons
+from sklearn.datasets import load_digits, make_blobs, make_circles, make_moons
 
 from sketchmeans import KernelKMeans, choose, compare
+from sketchmeans.advice.by_cut import LEAST
 from sketchmeans.advice.comparing import VARIANTS, accuracy, measure
 from sketchmeans.datasets import make_rings
+from sketchmeans.estimators.fitted import embedding_of, kernel_of, options_of
 from sketchmeans.kernels import Gaussian
-from sketchmeans.operators import DataOperator
+from sketchmeans.operators import DataOperator, NeighborOperator
 
 from oracles import dense_kernel, objective  # isort: skip
+from shell import sketchmeans  # isort: skip
 
 DATA = {
     "five blobs": (make_blobs(600, 5, centers=5, random_state=1)[0], 5),
@@ -26,7 +29,7 @@ DATA = {
 @pytest.mark.parametrize("gammas", [None, ("median", "4*median")], ids=["one", "grid"])
 def test_wrong_advice_is_never_given_without_the_word_weak(name, gammas):
     X, truth = DATA[name]
-    choice = choose(X, gammas=gammas, n_passes=2, n_splits=4, random_state=0)
+    choice = choose(X, gammas=gammas, kernel="rbf", n_passes=2, n_splits=4, random_state=0)
     assert choice.n_clusters == truth or choice.is_weak
     assert ("weak" in str(choice)) == choice.is_weak
     assert len(choice.table) == 9 * (1 if gammas is None else 2)
@@ -35,7 +38,7 @@ def test_wrong_advice_is_never_given_without_the_word_weak(name, gammas):
 @pytest.mark.parametrize("name", ["five blobs", "three blobs"])
 def test_clear_clusters_are_recommended_with_confidence(name):
     X, truth = DATA[name]
-    choice = choose(X, n_passes=2, random_state=0)
+    choice = choose(X, kernel="rbf", n_passes=2, random_state=0)
     assert choice.n_clusters == truth
     assert not choice.is_weak
     assert f"agree best on {truth} clusters" in choice.reason
@@ -55,6 +58,155 @@ def test_one_sketch_serves_every_number_of_clusters():
     assert asked <= 2 * (200 * 201 / 2 + 200 * 32) + 2 * 32**2  # two passes
 
 
+def far(count):
+    """Return groups of several shapes and sizes that nothing connects."""
+    random = np.random.default_rng(0)
+    shapes = [
+        lambda n: random.normal(size=(n, 2)),
+        lambda n: random.uniform(-3, 3, (n, 1)) * [1.0, 0.0],
+        lambda n: make_circles(n, factor=0.9, random_state=0)[0],
+    ]
+    groups = [shapes[k % 3](150 + 20 * k) + np.array([1000 * k, 0]) for k in range(count)]
+    return np.vstack(groups)
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_by_the_cut_wrong_advice_is_never_given_without_the_word_weak_either(name):
+    X, truth = DATA[name]
+    choice = choose(X, kernel="neighbors", n_splits=2, random_state=0)
+    assert choice.n_clusters == truth or choice.is_weak
+    assert ("weak" in str(choice)) == choice.is_weak
+
+
+@pytest.mark.parametrize(
+    ("X", "truth"),
+    [
+        DATA["five blobs"],
+        DATA["moons"],
+        (make_circles(800, factor=0.5, noise=0.05, random_state=1)[0], 2),
+        (np.vstack([make_moons(600, noise=0.05, random_state=0)[0], DATA["moons"][0] + [0, 4]]), 4),
+    ],
+    ids=["five blobs", "moons", "circles", "four moons"],
+)
+def test_the_cut_jumps_behind_the_number_of_clusters(X, truth):
+    choice = choose(X, kernel="neighbors", n_splits=2, random_state=0)
+    assert choice.n_clusters == choice.rank == truth
+    assert not choice.is_weak, choice.reason
+    assert choice.gamma is None
+    columns = ["clusters", "cut", "jump", "eigenvalue", "gap", "stability"]
+    assert choice.table.columns == columns
+    assert "gamma" not in str(choice)
+    row = list(choice.table)[truth - 2]
+    assert row["jump"] == max(choice.table["jump"])
+    assert row["eigenvalue"] > 0.99
+
+
+@pytest.mark.parametrize("count", [2, 3, 6, 10])
+def test_groups_that_share_no_neighbour_are_counted(count):
+    choice = choose(far(count), kernel="neighbors", n_splits=1, random_state=0)
+    assert choice.n_clusters == count
+    words = f"{count} groups of samples share no neighbour with each other; {count + 1} clusters"
+    assert choice.reason.startswith(words)
+    assert choice.table["eigenvalue"][count - 2] > 1 - 1e-9
+
+
+def test_more_groups_than_numbers_that_were_tried_are_told():
+    choice = choose(far(9), n_clusters=[2, 4], kernel="neighbors", n_splits=1, random_state=0)
+    assert choice.n_clusters == 4
+    assert choice.is_weak
+    assert "At least 9 groups share no neighbour: try more." in choice.reason
+
+
+def test_a_line_is_no_clusters_and_clusters_within_clusters_are_told():
+    random = np.random.default_rng(0)
+    line = np.column_stack([random.uniform(0, 10, 800), 0.05 * random.normal(size=800)])
+    alone = choose(line, kernel="neighbors", n_splits=1, random_state=0)
+    assert alone.is_weak
+    assert "No number stands out; the samples may be one cluster" in alone.reason
+    blobs = make_blobs(
+        900, centers=[[0, 0], [2.5, 0], [1.2, 2.2]], cluster_std=0.5, random_state=0
+    )[0]
+    pairs = np.vstack([blobs, random.normal(size=(300, 2)) + 1000])
+    four = choose(pairs, kernel="neighbors", random_state=0)
+    assert four.n_clusters == 2
+    assert four.is_weak
+    assert "4 clusters stand out too" in four.reason
+    assert "there may be clusters within clusters" in four.reason
+
+
+def test_the_table_is_that_of_fits_with_as_many_clusters():
+    X, seed = DATA["moons"][0], int(np.random.RandomState(3).randint(2**31 - 1))
+    choice = choose(X, n_clusters=[2, 3, 7], kernel="neighbors", n_splits=1, random_state=3)
+    for row in choice.table:
+        k = row["clusters"]
+        model = KernelKMeans(k, kernel="neighbors", random_state=seed).fit(X)
+        known, values = model.certificate_, model.eigenvalues_
+        assert row["eigenvalue"] == pytest.approx(values[-1], rel=1e-12)
+        assert row["cut"] == pytest.approx(known.normalized_cut / (k - 1), rel=0.1, abs=1e-9)
+        after = 1 - embedding_of(model).beyond[0]
+        assert row["gap"] == pytest.approx(max(after, LEAST) / max(1 - values[-1], LEAST))
+
+
+def test_one_set_of_anchors_serves_every_number_and_threads_change_nothing(monkeypatch):
+    built, build = [], NeighborOperator.build
+    monkeypatch.setattr(NeighborOperator, "build", lambda *a: built.append(1) or build(*a))
+    one, two = (
+        choose(DATA["five blobs"][0], kernel="neighbors", n_splits=1, n_jobs=n, random_state=0)
+        for n in (1, 2)
+    )
+    assert len(built) == 2
+    assert one.table == two.table
+
+
+def test_widths_belong_to_rbf_and_are_refused_with_neighbours():
+    X = DATA["three blobs"][0]
+    widths = choose(X, n_clusters=[2, 3], gammas=["median"], n_splits=1, random_state=0)
+    assert widths.gamma is not None
+    assert widths.table["gamma"] == [widths.gamma] * 2
+    for option, message in (
+        ({"gammas": ["median"]}, "gammas is not read with kernel='neighbors'.*kernel='rbf'"),
+        ({"trace": 0.5}, "trace is not read with kernel='neighbors'.*kernel='rbf'"),
+        ({"gamma": 1.0}, "Add kernel='rbf'"),
+        ({"rank": 4}, "rank=4 cannot be chosen here"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            choose(X, kernel="neighbors", **option)
+
+
+def test_on_the_command_line_widths_belong_to_rbf_too(tmp_path):
+    path = tmp_path / "blobs.npy"
+    np.save(path, DATA["three blobs"][0])
+    asked = ["choose", path, "-k", "2-3", "--gammas", "median"]
+    found = choose(DATA["three blobs"][0], n_clusters=[2, 3], gammas=["median"], random_state=0)
+    assert sketchmeans(*asked).stdout == f"{found}\n"
+    refused = sketchmeans(*asked, "--kernel", "neighbors", code=2)
+    assert "--gammas is not read with --kernel neighbors" in refused.stderr
+    assert "Add --kernel rbf" in refused.stderr
+
+
+def test_the_kernel_is_that_of_a_fit_unless_one_is_given():
+    X, asked = DATA["three blobs"][0], {"n_clusters": [3], "n_splits": 1, "random_state": 0}
+    assert str(choose(X, **asked)) == str(choose(X, **asked, kernel=KernelKMeans().kernel))
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "neighbors"])
+def test_halves_need_as_many_samples_as_clusters(kernel):
+    with pytest.raises(ValueError, match="n_clusters=10 needs at least 20 samples here, and there"):
+        choose(DATA["moons"][0][:19], kernel=kernel)
+
+
+def test_the_kernel_of_a_fit_with_neighbours_has_the_anchors_of_the_fit():
+    X = DATA["moons"][0]
+    model = KernelKMeans(2, kernel="neighbors", random_state=5).fit(X)
+    operator = kernel_of(model, X)
+    K = dense_kernel(operator)
+    np.testing.assert_allclose(K.sum(axis=1), 1)
+    Y = model.embedding_
+    np.testing.assert_allclose(K @ Y, Y * model.eigenvalues_, atol=1e-12)
+    assert objective(K, model.labels_) == pytest.approx(model.certificate_.objective)
+    assert options_of(model, ("kernel", "gamma")) == {"kernel": "neighbors", "gamma": "median"}
+
+
 def test_numbers_of_clusters_below_two_are_refused():
     with pytest.raises(ValueError, match="must hold numbers from 2 up"):
         choose(np.eye(10), n_clusters=[1, 2])
@@ -64,7 +216,7 @@ def test_what_compare_measures_is_exact():
     X = np.random.default_rng(0).normal(size=(200, 3))
     operator = DataOperator(X, Gaussian(0.3))
     K = dense_kernel(operator)
-    model = KernelKMeans(4, gamma=0.3, random_state=0).fit(X)
+    model = KernelKMeans(4, kernel="rbf", gamma=0.3, random_state=0).fit(X)
     Y = model.embedding_
     values = measure(operator, Y, model.labels_)
     size = np.linalg.norm(K)
@@ -96,6 +248,15 @@ def test_compare_sets_all_methods_beside_each_other():
     assert "nystrom, kmeans" not in given["method"]
     with pytest.raises(ValueError, match=r"variants \['svd'\] are not known. Known: exact; one-p"):
         compare(X, 4, variants=["svd"])
+
+
+def test_compare_keeps_rbf_and_refuses_a_kernel_that_has_no_methods_to_compare():
+    X = DATA["three blobs"][0][:150]
+    given = {"variants": ["one-pass"], "n_seeds": 1, "random_state": 0}
+    ours, same = compare(X, 3, **given), compare(X, 3, kernel="rbf", **given)
+    assert ours["objective"] == same["objective"]
+    with pytest.raises(ValueError, match=r"'neighbors' needs no method.*nothing to compare"):
+        compare(X, 3, kernel="neighbors", **given)
 
 
 def test_a_comparison_of_perfect_clusterings_has_no_ratio_to_zero():
@@ -138,5 +299,6 @@ def test_compare_takes_options_that_one_method_does_not_read_and_keeps_no_model(
 
 @pytest.mark.parametrize("option", [{"n_init": 0}, {"n_refine": -1}, {"tol": -1.0}])
 def test_choose_refuses_what_a_fit_would_refuse(option):
-    with pytest.raises(ValueError, match=next(iter(option))):
-        choose(DATA["rings"][0], **option)
+    for kernel in ("rbf", "neighbors"):
+        with pytest.raises(ValueError, match=next(iter(option))):
+            choose(DATA["rings"][0], kernel=kernel, **option)

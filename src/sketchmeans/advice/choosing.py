@@ -1,4 +1,7 @@
-"""Choosing the number of clusters, the rank and the width of the kernel from one sketch each."""
+"""Choosing the number of clusters, the rank and the width of the kernel.
+
+With the neighbours kernel by what is cut (``by_cut``); with others from one sketch each, here.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.cluster import KMeans
-from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import check_random_state
 
 from sketchmeans._arrays import FloatArray
-from sketchmeans.blas import OneBlasThread
+from sketchmeans.advice.by_cut import choose_by_cut
+from sketchmeans.advice.evidence import CLEAR_GAP, STABLE, WEAK, Choice, stability
 from sketchmeans.certificate.moments import moments
 from sketchmeans.checks import check_count
 from sketchmeans.estimators.cluster import KernelKMeans
@@ -21,32 +23,10 @@ from sketchmeans.estimators.parts import check_options
 from sketchmeans.estimators.sizing import auto_rank
 from sketchmeans.estimators.sketched import embed
 from sketchmeans.lowrank import LowRank
-from sketchmeans.text import Table
+from sketchmeans.text import Table, called, setting
 
-STABLE = 0.9
-"""Mean agreement (ARI) of two halves above which a number of clusters counts as stable."""
-CLEAR_GAP = 1.8
-"""Ratio of neighbouring eigenvalues above which an eigengap counts as clear."""
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A recommendation, the evidence for it, and how strong that is."""
-
-    n_clusters: int
-    rank: int
-    gamma: float | None
-    is_weak: bool
-    """Whether the criteria disagree or none of them is clear: then do not trust the number."""
-    reason: str
-    table: Table
-    """A row per number of clusters (and width of the kernel)."""
-
-    def __str__(self) -> str:
-        word = "Weak evidence" if self.is_weak else "Recommendation"
-        width = "" if self.gamma is None else f", gamma {self.gamma:.4g}"
-        head = f"{word}: {self.n_clusters} clusters, rank {self.rank}{width}. {self.reason}"
-        return f"{head}\n\n{self.table}"
+TRACE = 0.9
+"""Share of the trace that the rank should hold."""
 
 
 def entropy_terms(low_rank: LowRank) -> FloatArray:
@@ -71,37 +51,21 @@ def eigengaps(low_rank: LowRank) -> FloatArray:
     return theta[:-1] / np.maximum(theta[1:], floor)
 
 
-def stability(
-    Y: FloatArray, n_clusters: int, *, n_splits: int, random: np.random.Generator
-) -> float:
-    """Return the mean agreement (ARI) of K-means on two halves, each extended to all samples."""
-    scores = []
-    with OneBlasThread():  # small problems: threads would only wait for each other
-        for _ in range(n_splits):
-            order = random.permutation(len(Y))
-            halves = order[: len(Y) // 2], order[len(Y) // 2 :]
-            seed = int(random.integers(2**31 - 1))
-            labels = [
-                KMeans(n_clusters, n_init=3, random_state=seed).fit(Y[half]).predict(Y)
-                for half in halves
-            ]
-            scores.append(adjusted_rand_score(*labels))
-    return float(np.mean(scores))
-
-
 def choose(
     X: Any,
     *,
     n_clusters: Iterable[int] = range(2, 11),
     gammas: Iterable[Any] | None = None,
-    trace: float = 0.9,
+    trace: float | None = None,
     n_splits: int = 6,
     random_state: Any = None,
     **options: Any,
 ) -> Choice:
     """Recommend a number of clusters, a rank and a width of the kernel, with reasons.
 
-    One sketch per width of the kernel serves every number of clusters.
+    With ``kernel="neighbors"`` the number is the one behind which the normalized cut jumps, and
+    the rank the same; the eigenvalues and the agreement of two halves of the data say how far to
+    trust it. With other kernels one sketch per width of the kernel serves every number:
 
     - Number of clusters: the one that K-means on two halves of the data agrees on best, the
       eigengap of the centred kernel, and Girolami's entropy terms. The recommendation is called
@@ -116,9 +80,9 @@ def choose(
     n_clusters : iterable of int
         Numbers to try.
     gammas : iterable, optional
-        Widths to try, as ``KernelKMeans`` takes them; its default if left out.
-    trace : float
-        Share of the trace that the rank should hold.
+        Widths to try, as ``KernelKMeans`` takes them, of kernel="rbf" if no other is given.
+    trace : float, optional
+        Share of the trace that the rank should hold, 0.9 if left out; not with neighbours.
     n_splits : int
         Splits of the data into halves, for stability.
     random_state : int, RandomState or None
@@ -129,7 +93,12 @@ def choose(
     if not tried or tried[0] < 2:
         raise ValueError(f"n_clusters={tried} must hold numbers from 2 up.")
     check_count("n_splits", n_splits)
+    if gammas is not None:
+        options = {"kernel": "rbf"} | options  # whatever the default is: widths are asked for
     seed = int(check_random_state(random_state).randint(2**31 - 1))
+    if KernelKMeans(**options).kernel == "neighbors":
+        _refuse_widths(gammas, trace)
+        return choose_by_cut(X, tried, options, n_splits=n_splits, seed=seed)
     best: _Candidate | None = None
     rows: list[dict[str, Any]] = []
     for gamma in [None] if gammas is None else gammas:
@@ -139,7 +108,18 @@ def choose(
         if best is None or candidate.score > best.score + 0.01:
             best = candidate
     assert best is not None
-    return _choice(best, tried, trace, Table(tuple(rows)))
+    return _choice(best, tried, TRACE if trace is None else trace, Table(tuple(rows)))
+
+
+def _refuse_widths(gammas: Any, trace: float | None) -> None:
+    """Refuse what the neighbours kernel does not read."""
+    for name, value in (("gammas", gammas), ("trace", trace)):
+        if value is not None:
+            raise ValueError(
+                f"{called(name)} is not read with {setting('kernel', 'neighbors')}, which has no "
+                f"width and a rank of n_clusters: add {setting('kernel', 'rbf')}, or leave "
+                f"{called(name)} out."
+            )
 
 
 @dataclass(frozen=True)
@@ -198,5 +178,5 @@ def _choice(best: _Candidate, tried: list[int], trace: float, table: Table) -> C
     if needed is None:
         said += f" The sketch holds {low_rank.share_held:.0%} of the trace, less than {trace:.0%}."
     if is_weak:
-        said += " The evidence is weak: look at the table, and at the data."
+        said += WEAK
     return Choice(k, int(rank), best.embedded.gamma, is_weak, said, table)

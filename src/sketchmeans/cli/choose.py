@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from sketchmeans.cli.options import (
     DATA,
@@ -41,6 +42,19 @@ def numbers(value: str) -> list[int]:
     return found
 
 
+def _with_widths(kernel: str) -> str:
+    """Return the kernel whose widths are asked for: rbf, unless another was."""
+    source = click.get_current_context().get_parameter_source("kernel")
+    if source is ParameterSource.DEFAULT:
+        return "rbf"
+    if kernel == "neighbors":
+        raise click.UsageError(
+            "--gammas is not read with --kernel neighbors, which has no width. Add --kernel rbf, "
+            "or leave --gammas out."
+        )
+    return kernel
+
+
 @click.command(
     epilog=examples(
         "sketchmeans choose iris.csv --label-column species",
@@ -60,7 +74,8 @@ def numbers(value: str) -> list[int]:
 @click.option(
     "--gammas",
     metavar="LIST",
-    help='Widths of the kernel to try, with commas between: "median,4*median".',
+    help='Widths of the kernel to try, with commas between: "median,4*median"; of rbf, if no '
+    "kernel is given.",
 )
 @kernel_options
 @gathered(
@@ -84,6 +99,8 @@ def command(
     """Recommend a number of clusters for DATA, and say how strong the evidence is."""
     if "gamma" in fitting and gammas is not None:
         raise click.UsageError("--gamma and --gammas exclude each other. Choose one of them.")
+    if gammas is not None:
+        fitting = {**fitting, "kernel": _with_widths(fitting["kernel"])}
     table = read(data, quiet=quiet, **reading)
 
     from sketchmeans.advice import choose

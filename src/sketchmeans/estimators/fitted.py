@@ -14,7 +14,7 @@ from sketchmeans.engine.run import Run
 from sketchmeans.estimators.base import KernelEstimator
 from sketchmeans.estimators.embedding import KernelEmbedding
 from sketchmeans.estimators.sizing import auto_rank
-from sketchmeans.operators.base import KernelOperator
+from sketchmeans.operators import KernelOperator, NeighborOperator
 
 KERNEL_OPTIONS = ("kernel", "gamma", "degree", "coef0", "kernel_params")
 """Options that say which kernel it is."""
@@ -32,6 +32,9 @@ class FittedEmbedding:
     """Further ones that the sketch saw and the rank dropped; none for a loaded model."""
     is_extra: bool
     """Whether the embedding was made to be shown, because the model has none."""
+    near_one: bool = False
+    """Whether the kernel is that of neighbours: its eigenvalues are exact, from 0 to 1, and as many
+    as clusters are close to 1."""
 
 
 def embedding_of(model: Any, X: Any = None, *, random_state: Any = 0) -> FittedEmbedding:
@@ -50,6 +53,7 @@ def embedding_of(model: Any, X: Any = None, *, random_state: Any = 0) -> FittedE
         source.eigenvalues_,
         seen[source.rank_ :],
         is_extra=not own,
+        near_one=has_neighbors(model),
     )
 
 
@@ -76,11 +80,21 @@ def options_of(model: Any, names: Iterable[str]) -> dict[str, Any]:
     return options if found is None else options | {"gamma": found}
 
 
+def has_neighbors(model: Any) -> bool:
+    """Whether the kernel of a model is that of neighbours."""
+    return isinstance(model.kernel, str) and model.kernel == "neighbors"
+
+
 def kernel_of(model: KernelEstimator, X: Any) -> KernelOperator:
-    """Return the kernel that a fitted model has of data X, with the gamma that it found."""
+    """Return the kernel that a fitted model has of data X, with the gamma or anchors that it found.
+
+    The features of neighbours are made again for every product.
+    """
     same = clone(model).set_params(**options_of(model, ()))
     checked = model._check_data(X, reset=False, given_rows=model.kernel == "precomputed")
     operator, _ = same._make_operator(checked, None, 0)
+    if isinstance(operator, NeighborOperator):
+        operator.map = model._new_points.map  # not built: other anchors would be another kernel
     return operator
 
 

@@ -1,4 +1,4 @@
-"""CertificateDisplay: the objective found and the best possible one, as intervals."""
+"""CertificateDisplay: the objective or the cut found and the best possible one, as intervals."""
 
 from __future__ import annotations
 
@@ -8,16 +8,22 @@ from typing import TYPE_CHECKING, Any, Self
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.certificate import Certificate
-from sketchmeans.certificate.intervals import Interval, intervals, verdict
+from sketchmeans.certificate.intervals import Interval, intervals, measures_cut, verdict
 from sketchmeans.plotting.axes import Display, axes_for
 from sketchmeans.plotting.palette import COLOURS
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
+
+_LINES = {"labels found": COLOURS[3], "labels at random": "0.5"}
+"""Colours of intervals that are not of the best possible."""
 
 
 class CertificateDisplay(Display):
     """The objective of the labels found and the best possible one, as intervals on one line.
+
+    With ``kernel="neighbors"`` the normalized cut, on a line from 0 to that of labels at random.
 
     Parameters
     ----------
@@ -37,10 +43,10 @@ class CertificateDisplay(Display):
     >>> from sklearn.datasets import load_iris
     >>> from sketchmeans import KernelKMeans
     >>> from sketchmeans.plotting import CertificateDisplay
-    >>> model = KernelKMeans(3, random_state=0).fit(load_iris().data)
+    >>> model = KernelKMeans(3, kernel="neighbors", random_state=0).fit(load_iris().data)
     >>> display = CertificateDisplay.from_estimator(model)
     >>> [interval.name for interval in display.intervals_]
-    ['labels found', 'best possible', 'best possible']
+    ['labels found', 'best possible', 'labels at random']
     """
 
     def __init__(self, certificate: Certificate) -> None:
@@ -64,11 +70,10 @@ class CertificateDisplay(Display):
         ax = axes_for(ax, (8.0, height))
         self.lines_: list[Line2D] = []
         for place, interval in enumerate(self.intervals_):
-            found = interval.name == "labels found"
             (line,) = ax.plot(
                 [interval.low, interval.high],
                 [place, place],
-                color=COLOURS[3] if found else COLOURS[0],
+                color=_LINES.get(interval.name, COLOURS[0]),
                 linestyle="--" if interval.condition else "-",
                 linewidth=2.5,
                 marker="|" if interval.low < interval.high else "o",
@@ -79,25 +84,30 @@ class CertificateDisplay(Display):
         if self.intervals_:
             ax.set_yticks(range(len(self.intervals_)), [name(one) for one in self.intervals_])
             ax.set_ylim(len(self.intervals_) - 0.5, -0.5)
-            ax.set_xlabel("objective (sum of squared distances in feature space)")
-            low = min(interval.low for interval in self.intervals_)
-            high = self.intervals_[-1].high
-            if high - low < 0.02 * high:  # or ticks would differ in the last digits only
-                ax.set_xlim(0.98 * low, 1.01 * high)
-            elif low == 0:
-                ax.set_xlim(left=0)
+            self._scale(ax)
             ax.ticklabel_format(axis="x", useOffset=False)
             ax.grid(axis="x", color="0.9")
             ax.set_axisbelow(True)
         else:
             ax.set_axis_off()
-        ax.set_title("\n".join(textwrap.wrap(verdict(self.certificate), 70)), loc="left")
+        ax.set_title("\n".join(textwrap.wrap(verdict(self.certificate), 56)), loc="left")
         return self._finish(ax)
+
+    def _scale(self, ax: Axes) -> None:
+        """Name the axis, and choose its ends."""
+        low = min(interval.low for interval in self.intervals_)
+        high = self.intervals_[-1].high
+        if measures_cut(self.certificate):
+            ax.set_xlabel("normalized cut")
+            ax.set_xlim(-0.02 * high, 1.02 * high)  # or marks at the ends would be cut in half
+            return
+        ax.set_xlabel("objective (sum of squared distances in feature space)")
+        if high - low < 0.02 * high:  # or ticks would differ in the last digits only
+            ax.set_xlim(0.98 * low, 1.01 * high)
+        elif low == 0:
+            ax.set_xlim(left=0)
 
 
 def name(interval: Interval) -> str:
     """Return the words beside an interval, in lines that are short."""
-    words = interval.name
-    if interval.condition:
-        words += ", " + interval.condition
-    return "\n".join(textwrap.wrap(words, 34))
+    return "\n".join(textwrap.wrap(interval.words, 34))

@@ -33,7 +33,8 @@ class EmbeddingDisplay(Display):
     """Samples in two columns of the embedding, coloured by cluster.
 
     Up to 8 clusters have a colour each; beyond that every 8 take the next mark, too. An embedding
-    of one column is drawn as a strip per cluster, the points shaken a little from side to side.
+    of one column, or of one that is not constant, is drawn as a strip per cluster, the points
+    shaken a little from side to side.
 
     Parameters
     ----------
@@ -116,8 +117,8 @@ class EmbeddingDisplay(Display):
         else:
             Y = estimator.transform(X)
             labels = estimator.predict(X) if hasattr(estimator, "predict") else None
-        if isinstance(axes, str):
-            axes = best_axes(Y, labels, 2)
+        if axes == "auto" and len(found := best_axes(Y, labels, 2)) == 2:
+            axes = found  # by all rows, also those that are not drawn
         if labels is None:
             sizes = np.array([len(Y)])
         else:
@@ -192,8 +193,8 @@ class EmbeddingDisplay(Display):
         if isinstance(self.axes, str):
             if self.axes != "auto":
                 raise ValueError(f'axes={self.axes!r} is not known: give two columns, or "auto".')
-            first, second = best_axes(np.asarray(self.embedding), self.labels, 2)
-            return first, second
+            first, *more = best_axes(np.asarray(self.embedding), self.labels, 2)
+            return first, more[0] if more else None
         if len(self.axes) != 2 or not all(0 <= axis < rank for axis in self.axes):
             raise ValueError(
                 f"axes={tuple(self.axes)} must be two columns of the embedding, each from 0 to "

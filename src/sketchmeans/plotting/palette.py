@@ -24,6 +24,9 @@ MARKS = ("circle", "square", "triangle", "diamond", "plus", "cross", "star", "we
 DISTINCT = len(COLOURS) * len(MARKS)
 """Clusters that can be told apart; after that colours and marks repeat."""
 
+CONSTANT = 1e-9
+"""A column whose spread is below this part of the widest is a constant, and no axis to draw."""
+
 
 def colour_and_mark(cluster: int) -> tuple[int, int]:
     """Return the indices of the colour and of the mark of a cluster.
@@ -57,6 +60,11 @@ def spread_of_axes(Y: FloatArray, labels: IntArray | None = None) -> FloatArray:
 
 
 def best_axes(Y: FloatArray, labels: IntArray | None, count: int) -> list[int]:
-    """Return the ``count`` columns of Y that tell most, the best first."""
-    spread = spread_of_axes(Y, labels)
-    return [int(axis) for axis in np.argsort(-spread, kind="stable")[:count]]
+    """Return the ``count`` columns of Y that tell most, the best first; fewer if some are constant.
+
+    The first column is, for the neighbours kernel.
+    """
+    spread, whole = spread_of_axes(Y, labels), spread_of_axes(Y)
+    order = np.argsort(-spread, kind="stable")
+    telling = order[whole[order] > CONSTANT * whole.max(initial=0.0)]
+    return [int(axis) for axis in (telling if len(telling) else order)[:count]]

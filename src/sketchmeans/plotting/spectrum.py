@@ -23,6 +23,9 @@ class SpectrumDisplay(Display):
         Further ones, which the sketch saw and the rank dropped. They are less accurate.
     trace : float, optional
         Of the kernel: then the title says what share of it the embedding holds.
+    near_one : bool
+        Whether the kernel is that of neighbours: all its eigenvalues are exact and at most 1, those
+        of clusters close to it. Then the scale is linear, and the title tells the two at the cut.
 
     Attributes
     ----------
@@ -49,10 +52,12 @@ class SpectrumDisplay(Display):
         beyond: FloatArray | None = None,
         *,
         trace: float | None = None,
+        near_one: bool = False,
     ) -> None:
         self.eigenvalues = eigenvalues
         self.beyond = beyond
         self.trace = trace
+        self.near_one = near_one
 
     @classmethod
     def from_estimator(
@@ -73,15 +78,19 @@ class SpectrumDisplay(Display):
         source = embedding_of(estimator, X, random_state=random_state)
         certificate = getattr(estimator, "certificate_", None)
         trace = None if certificate is None else certificate.trace_kernel
-        return cls(source.eigenvalues, source.beyond, trace=trace).plot(ax)
+        near_one = source.near_one
+        return cls(source.eigenvalues, source.beyond, trace=trace, near_one=near_one).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw on ``ax``, or on a new figure. The scale is logarithmic; zeros are left out."""
+        """Draw on ``ax``, or on a new figure. The scale is logarithmic; zeros are left out.
+
+        Eigenvalues of neighbours have a linear scale.
+        """
         ax = axes_for(ax, (7.0, 4.2))
         values = np.asarray(self.eigenvalues, float)
         further = np.zeros(0) if self.beyond is None else np.asarray(self.beyond, float)
         rank = len(values)
-        positive = bool((values > 0).any())
+        positive = not self.near_one and bool((values > 0).any())
         # A logarithm has no place for zeros, which are what a rank above that of K leaves.
         drawn = np.where(values > 0, values, np.nan) if positive else values
         (self.kept_,) = ax.plot(
@@ -96,7 +105,7 @@ class SpectrumDisplay(Display):
                 color=COLOURS[3],
                 markerfacecolor="none",
                 markersize=5,
-                label="seen by the sketch, dropped",
+                label="beyond the rank" if self.near_one else "seen by the sketch, dropped",
             )
         self.rank_line_ = ax.axvline(
             rank + 0.5, color="0.35", linestyle="--", linewidth=1, label=f"rank {rank}"
@@ -111,9 +120,14 @@ class SpectrumDisplay(Display):
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.set_xlabel("number of the eigenvalue")
         ax.set_ylabel("eigenvalue")
-        title = f"Spectrum of the embedding, rank {rank}"
-        if self.trace:
-            title += f": {values.sum() / self.trace:.1%} of the trace"
-        ax.set_title(title)
+        ax.set_title(self._title(values, further))
         ax.legend(frameon=False)
         return self._finish(ax)
+
+    def _title(self, values: FloatArray, further: FloatArray) -> str:
+        rank = len(values)
+        if self.near_one:
+            title = f"Spectrum of the kernel: eigenvalue {rank} is {values[-1]:.4f}"
+            return title + (f", the next {further[0]:.4f}" if len(further) else "")
+        title = f"Spectrum of the embedding, rank {rank}"
+        return title + (f": {values.sum() / self.trace:.1%} of the trace" if self.trace else "")

@@ -39,6 +39,9 @@ MARK_PATHS = dict(
 )
 """Outlines of the marks, about 9 units wide, around the origin."""
 
+_KINDS = {"labels found": "found", "labels at random": "random"}
+"""Styles of intervals that are not of the best possible."""
+
 
 def mark(cluster: int) -> Markup:
     """Return the mark of a cluster in its colour, for a line of text."""
@@ -74,25 +77,8 @@ def _ticks(low: float, high: float, count: int = 6) -> list[float]:
     return [k * step for k in range(first, last + 1)]
 
 
-def spectrum_chart(eigenvalues: FloatArray, beyond: FloatArray) -> Markup:
-    """Draw eigenvalues on a logarithmic scale; kept ones filled, those beyond the rank hollow."""
-    rank = len(eigenvalues)
-    values = np.concatenate([eigenvalues, beyond])
-    positive = values[values > 0]
-    if not len(positive):
-        return tag("p", "All eigenvalues are zero: the kernel is.")
-    left, right, top, bottom = 70.0, 705.0, 16.0, 230.0
-    low, high = math.log10(positive.min()), math.log10(positive.max())
-    margin = max(0.05 * (high - low), 0.1)
-    low, high = low - margin, high + margin
-
-    def across(number: float) -> float:
-        return left + (right - left) * (number - 0.5) / len(values)
-
-    def up(value: float) -> float:
-        return bottom - (bottom - top) * (math.log10(value) - low) / (high - low)
-
-    parts = [_line(left, bottom, right, bottom, "axis"), _line(left, top, left, bottom, "axis")]
+def _powers(low: float, high: float) -> list[float]:
+    """Return round numbers for a logarithmic scale between two powers of ten."""
     powers = [10.0**k for k in range(math.ceil(low), math.floor(high) + 1)]
     if len(powers) < 3:
         powers = [
@@ -101,11 +87,36 @@ def spectrum_chart(eigenvalues: FloatArray, beyond: FloatArray) -> Markup:
             for f in (1, 2, 5)
             if low <= math.log10(f * 10.0**k) <= high
         ]
-    powers = powers[:: -(-len(powers) // 8)]
-    for value in powers:
+    return powers[:: -(-len(powers) // 8)]
+
+
+def spectrum_chart(eigenvalues: FloatArray, beyond: FloatArray, *, near_one: bool) -> Markup:
+    """Draw eigenvalues on a logarithmic scale; kept ones filled, those beyond the rank hollow.
+
+    On a linear one where they are near 1: there it is their distance from 1 that tells.
+    """
+    rank = len(eigenvalues)
+    values = np.concatenate([eigenvalues, beyond])
+    positive = values[values > 0]
+    if not len(positive):
+        return tag("p", "All eigenvalues are zero: the kernel is.")
+    left, right, top, bottom = 70.0, 705.0, 16.0, 230.0
+    scale = float if near_one else math.log10
+    low, high = scale(positive.min()), scale(positive.max())
+    margin = max(0.05 * (high - low), 1e-3 if near_one else 0.1)
+    low, high = low - margin, high + margin
+
+    def across(number: float) -> float:
+        return left + (right - left) * (number - 0.5) / len(values)
+
+    def up(value: float) -> float:
+        return bottom - (bottom - top) * (scale(value) - low) / (high - low)
+
+    parts = [_line(left, bottom, right, bottom, "axis"), _line(left, top, left, bottom, "axis")]
+    for value in _ticks(low, high) if near_one else _powers(low, high):
         parts += [
             _line(left, up(value), right, up(value), "grid"),
-            _text(left - 8, up(value) + 4, f"{value:.3g}", "end"),
+            _text(left - 8, up(value) + 4, f"{value:.5g}" if near_one else f"{value:.3g}", "end"),
         ]
     step = max(1, round(_ticks(0, len(values), 10)[1])) if len(values) > 1 else 1
     numbers = [1, *range(step if step > 1 else 2, len(values) + 1, step)]
@@ -125,15 +136,16 @@ def spectrum_chart(eigenvalues: FloatArray, beyond: FloatArray) -> Markup:
             )
     cut = across(rank + 0.5)
     parts.append(_line(cut, top, cut, bottom, "cut"))
-    # The words stand where the spectrum, which falls, leaves room: to the right, if there is any.
-    place = "start" if cut < 560 else "end"
-    parts.append(_text(cut + (6 if place == "start" else -6), top + 10, f"rank {rank}", place))
+    # The words stand where the spectrum, which falls, leaves room: to the right, if there is any;
+    # near 1 it falls late.
+    place, height = "start" if cut < 560 else "end", bottom - 10 if near_one else top + 10
+    parts.append(_text(cut + (6 if place == "start" else -6), height, f"rank {rank}", place))
     parts.append(_text((left + right) / 2, bottom + 38, "number of the eigenvalue"))
     return _drawing(parts, 720, 280, f"Spectrum: {len(values)} eigenvalues, falling; rank {rank}")
 
 
-def certificate_chart(known: Sequence[Interval]) -> Markup:
-    """Draw intervals on one line of objectives."""
+def certificate_chart(known: Sequence[Interval], *, cuts: bool) -> Markup:
+    """Draw intervals on one line of objectives, or of cuts from 0 on."""
     left, right, top = 30.0, 690.0, 12.0
     low = min(interval.low for interval in known)
     high = max(interval.high for interval in known)
@@ -142,7 +154,7 @@ def certificate_chart(known: Sequence[Interval]) -> Markup:
     if high - low < 0.02 * high:
         low = 0.98 * low
     margin = 0.04 * (high - low)
-    low, high = (0.0 if low == 0 else low - margin), high + margin
+    low, high = (0.0 if low == 0 or cuts else low - margin), high + margin
 
     def across(value: float) -> float:
         return left + (right - left) * (value - low) / (high - low)
@@ -157,18 +169,18 @@ def certificate_chart(known: Sequence[Interval]) -> Markup:
     for place, interval in enumerate(known):
         y = top + 46 * place + 30
         start, stop = across(interval.low), across(interval.high)
-        kind = "found" if place == 0 else "best"
-        words = interval.name + (f", {interval.condition}" if interval.condition else "")
+        kind = _KINDS.get(interval.name, "best")
         dashed = " dashed" if interval.condition else ""
         parts += [
-            _text(left, y - 14, words, "start"),
+            _text(left, y - 14, interval.words, "start"),
             _line(start, y, stop, y, f"interval {kind}{dashed}"),
             _line(start, y - 7, start, y + 7, f"interval {kind}"),
             _line(stop, y - 7, stop, y + 7, f"interval {kind}"),
         ]
-    parts.append(_text((left + right) / 2, bottom + 38, "objective"))
+    name = "normalized cut" if cuts else "objective"
+    parts.append(_text((left + right) / 2, bottom + 38, name))
     words = "; ".join(f"{one.name} between {one.low:.6g} and {one.high:.6g}" for one in known)
-    return _drawing(parts, 720, int(bottom + 46), f"Objectives: {words}")
+    return _drawing(parts, 720, int(bottom + 46), f"{name.capitalize()}s: {words}")
 
 
 def _drawing(parts: Sequence[Markup], width: int, height: int, label: str) -> Markup:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sketchmeans.report.charts import bar, mark
-from sketchmeans.report.content import POINTS, feature_means
+from sketchmeans.report.content import POINTS, columns_to_draw, feature_means
 from sketchmeans.report.findings import Findings
 from sketchmeans.report.html import Markup, cells, join, scrolling, short, table, tag
 
@@ -118,11 +118,13 @@ def _embedding_words(found: Findings) -> str:
         " Distances in the embedding are distances in the feature space of the kernel, as far as "
         "its rank goes"
     )
-    if found.embedded.embedding.shape[1] > 1:
+    if len(columns_to_draw(found.embedded)[0]) > 1:
         words += "; the picture shows two of its columns."
     else:
+        only = "" if found.embedded.embedding.shape[1] == 1 else " that is not constant"
         words += (
-            ". It has one column: the picture sets clusters, shaken a little, above each other."
+            f". It has one column{only}: the picture sets clusters, shaken a little, above each "
+            "other."
         )
     if found.embedded.is_extra:
         words += (

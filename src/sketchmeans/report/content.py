@@ -237,6 +237,6 @@ def drawn_rows(
 
 
 def columns_to_draw(fitted: FittedEmbedding) -> tuple[list[int], list[int]]:
-    """Return the columns of the embedding to choose from, and the two to begin with."""
+    """Return the columns of the embedding to choose from, and the two to begin with, or one."""
     best = best_axes(fitted.embedding, fitted.labels, COLUMNS)
     return sorted(best), best[:2]

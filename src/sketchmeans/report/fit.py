@@ -13,11 +13,20 @@ import sklearn
 from scipy import sparse
 
 from sketchmeans._package import __version__
-from sketchmeans.certificate.intervals import intervals, verdict
+from sketchmeans.certificate import Certificate
+from sketchmeans.certificate.intervals import Interval, intervals, measures_cut, verdict
+from sketchmeans.estimators.fitted import FittedEmbedding, has_neighbors
+from sketchmeans.estimators.parts import anchors_of
 from sketchmeans.report.charts import bar, certificate_chart, spectrum_chart
 from sketchmeans.report.findings import Findings
 from sketchmeans.report.html import Markup, command_line, pairs, short, table, tag
 from sketchmeans.text import human
+
+UNREAD = (
+    *("gamma", "degree", "coef0", "method", "precision"),
+    *("oversampling", "n_landmarks", "sketch", "truncation", "n_passes"),
+)
+"""Options that the neighbours kernel does not read."""
 
 
 def asked(found: Findings) -> Iterator[Markup]:
@@ -40,6 +49,7 @@ def asked(found: Findings) -> Iterator[Markup]:
             ("rank of the embedding", f"{model.rank_} (asked: {model.rank})"),
             ("numbers kept per sample", str(model.width_)),
             ("landmarks", _filled("{:,}", model.n_landmarks_)),
+            ("anchors", _filled("{}", anchors_of(model))),
             ("iterations in feature space after K-means", _filled("{} (asked)", asked)),
         ]
     else:
@@ -47,9 +57,15 @@ def asked(found: Findings) -> Iterator[Markup]:
     seed = model.random_state
     rows.append(("seed", "none" if seed is None else short(seed)))
     yield pairs(rows, label="What was asked")
-    options = [(name, short(_written(v), 200)) for name, v in sorted(model.get_params().items())]
-    summary = tag("summary", f"All options of {type(model).__name__}")
-    yield tag("details", summary, pairs(options, label="All options"))
+    unread = UNREAD if has_neighbors(model) else ()
+    options = [
+        (name, short(_written(value), 200))
+        for name, value in sorted(model.get_params().items())
+        if name not in unread
+    ]
+    summary = f"All options of {type(model).__name__}"
+    summary += " that this kernel reads" if unread else ""
+    yield tag("details", tag("summary", summary), pairs(options, label="All options"))
 
 
 def _method(model: Any) -> str:
@@ -76,6 +92,9 @@ def _kernel(model: Any) -> str:
         kernel += f", γ = {model.gamma_:.5g}"
         if isinstance(model.gamma, str):
             kernel += f" ({model.gamma})"
+    if has_neighbors(model) and model.kernel_params:
+        given = [f"{name} = {value}" for name, value in sorted(model.kernel_params.items())]
+        kernel += f" ({', '.join(given)})"
     return short(kernel, 200)
 
 
@@ -86,6 +105,13 @@ def _written(value: Any) -> str:
 
 def spectrum(found: Findings) -> Iterator[Markup]:
     """Eigenvalues, and what the rank holds."""
+    embedded = found.embedded
+    words = _near_one(embedded) if embedded.near_one else _held(found)
+    yield tag("p", words)
+    yield spectrum_chart(embedded.eigenvalues, embedded.beyond, near_one=embedded.near_one)
+
+
+def _held(found: Findings) -> str:
     values, beyond = found.embedded.eigenvalues, found.embedded.beyond
     trace = found.model.certificate_.trace_kernel
     words = f"The embedding has rank {len(values)}"
@@ -99,17 +125,57 @@ def spectrum(found: Findings) -> Iterator[Markup]:
             f" Hollow points go on from there: {len(beyond)} of what the sketch saw and the rank "
             "dropped; they are less accurate."
         )
-    yield tag("p", words)
-    yield spectrum_chart(values, beyond)
+    return words
+
+
+def _near_one(embedded: FittedEmbedding) -> str:
+    rank, beyond = len(embedded.eigenvalues), embedded.beyond
+    words = (
+        "Eigenvalues of this kernel lie between 0 and 1, and the first is 1. Clusters that share "
+        "few neighbours have as many close to 1, and then there is a gap. The embedding has rank "
+        f"{rank}: eigenvalue {rank} is {embedded.eigenvalues[-1]:.5f}"
+    )
+    if not len(beyond):
+        return words + "."
+    return (
+        f"{words}, the next {beyond[0]:.5f}. Hollow points, as exact as the others, go on from "
+        "there."
+    )
 
 
 def certificate(found: Findings) -> Iterator[Markup]:
     """How far the labels can be from the best, in words, as a drawing and in numbers."""
     known = found.model.certificate_
     yield tag("p", tag("strong", verdict(known)))
-    drawn = intervals(known)
+    drawn, cuts = intervals(known), measures_cut(known)
     if drawn:
-        yield certificate_chart(drawn)
+        yield certificate_chart(drawn, cuts=cuts)
+    yield from _cut(known, drawn) if cuts else _objective(found, drawn)
+
+
+def _cut(known: Certificate, drawn: list[Interval]) -> Iterator[Markup]:
+    """What is cut, and the least that can be."""
+    if drawn:
+        cut, best, chance = drawn
+        rows = [
+            ("normalized cut of these labels", f"{cut.low:.6g}"),
+            ("best possible normalized cut", f"at least {best.low:.6g}"),
+            ("normalized cut of labels at random", f"{chance.low:.0f}"),
+        ]
+        yield pairs(rows, label="Certificate in numbers")
+    words = (
+        "The normalized cut says how much of the neighbourhoods of samples lies in other clusters "
+        "than their own: a share for each cluster, summed over the clusters. It is 0 where no two "
+        "clusters share a neighbour. No clustering into "
+        f"{known.n_clusters} clusters, by any method, cuts less than the bound, which comes from "
+        "the eigenvalues alone and may be far below the best there is."
+    )
+    yield tag("p", words)
+
+
+def _objective(found: Findings, drawn: list[Interval]) -> Iterator[Markup]:
+    """The objective and its bounds."""
+    known = found.model.certificate_
     objective = _filled("{:.6g}, exactly", known.objective)
     if objective is None and known.objective_upper is not None:
         objective = f"between {drawn[0].low:.6g} and {drawn[0].high:.6g}"
@@ -139,7 +205,7 @@ def certificate(found: Findings) -> Iterator[Markup]:
     yield tag("p", words)
 
 
-def _filled(pattern: str, value: float | None) -> str | None:
+def _filled(pattern: str, value: Any) -> str | None:
     return None if value is None else pattern.format(value)
 
 
@@ -155,12 +221,17 @@ def cost(found: Findings) -> Iterator[Markup]:
     rows.append([tag("strong", "in all"), tag("strong", f"{total:.3f} s"), ""])
     yield table(["stage", "time", ""], rows, label="Time by stage", numbers=(1,))
     planned, peak = stats.get("planned_bytes"), peak_memory()
+    near = has_neighbors(found.model)
     facts = [
-        ("passes over the kernel", f"{stats['passes']:,}"),
-        ("kernel entries", f"{stats['kernel_entries']:,}"),
+        ("passes over the kernel", None if near else f"{stats['passes']:,}"),
+        ("kernel entries", None if near else f"{stats['kernel_entries']:,}"),
+        ("distances to anchors", f"{stats['distances']:,}" if near else None),
         ("threads", str(stats["n_threads"])),
         ("engine, precision", f"{stats['engine']}, {stats['precision']}"),
-        ("the sketch", human(stats["sketch_bytes"]) if "sketch_bytes" in stats else None),
+        (
+            "the features" if near else "the sketch",
+            human(stats["sketch_bytes"]) if "sketch_bytes" in stats else None,
+        ),
         ("memory of the fit, reckoned", human(planned) if planned else None),
         ("memory of the process, at its highest", None if peak is None else human(peak)),
         ("the kernel matrix would be", human(8.0 * len(found.labels) ** 2)),
