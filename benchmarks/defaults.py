@@ -69,7 +69,7 @@ class Problem:
     def fit(self, choice: str, n_passes: int, seed: int) -> None:
         """Cluster from a sketch, and see whether Lloyd from there finds anything better."""
         rank, width = CHOICES[choice](self.k)
-        options = {"gamma": self.gamma, "rank": rank, "oversampling": width - rank}
+        options = {"kernel": "rbf", "gamma": self.gamma, "rank": rank, "oversampling": width - rank}
         options |= {"method": "one-pass"}
         model = KernelKMeans(self.k, **options, n_passes=n_passes, random_state=seed)
         labels = model.fit_predict(self.X)

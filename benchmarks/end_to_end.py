@@ -59,7 +59,7 @@ Clustering = Callable[[np.ndarray], np.ndarray]
 
 def default(gamma: float) -> Clustering:
     """Return ours with nothing said."""
-    return KernelKMeans(CLUSTERS, gamma=gamma, random_state=SEED).fit_predict
+    return KernelKMeans(CLUSTERS, gamma=gamma, random_state=SEED, kernel="rbf").fit_predict
 
 
 def sketched(gamma: float, n_passes: int = 1) -> Clustering:
@@ -72,6 +72,7 @@ def sketched(gamma: float, n_passes: int = 1) -> Clustering:
         rank=RANK,
         oversampling=WIDTH - RANK,
         random_state=SEED,
+        kernel="rbf",
     ).fit_predict
 
 
@@ -87,6 +88,7 @@ def landmarks(gamma: float) -> Clustering:
         n_refine=0,
         n_init=10,
         random_state=SEED,
+        kernel="rbf",
     ).fit_predict
 
 

@@ -219,7 +219,7 @@ SETS: dict[str, DataSet] = {
     "S curve strips": DataSet(lambda seed: strips(seed, datasets.make_s_curve)),
     "two spirals": DataSet(lambda seed: spirals(seed, 2)),
     "three spirals": DataSet(lambda seed: spirals(seed, 3)),
-    "three spirals, noise 4 %": DataSet(lambda seed: spirals(seed, 3, 0.04)),
+    "three noisy spirals": DataSet(lambda seed: spirals(seed, 3, 0.04)),
     "two rings": DataSet(rings),
     "cores and shells": DataSet(cores),
     "blob in blob": DataSet(blob_in_blob),

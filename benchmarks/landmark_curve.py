@@ -61,6 +61,7 @@ def ours(gamma: float, m: int, n_refine: int, seed: int) -> Any:
         n_refine=n_refine,
         n_init=10,
         random_state=seed,
+        kernel="rbf",
     ).fit_predict
 
 

@@ -84,7 +84,7 @@ class Problem:
     def __post_init__(self) -> None:
         self.gamma = median_rbf(self.X, self.factor).gamma
         self.K = rbf_kernel(self.X, gamma=self.gamma)
-        shared = {"gamma": self.gamma, "n_init": 10, "random_state": SEED}
+        shared = {"kernel": "rbf", "gamma": self.gamma, "n_init": 10, "random_state": SEED}
         fits = {
             "exact eigenvectors": KernelKMeans(self.k, method="exact", **shared),
             "two passes, one refinement": KernelKMeans(
@@ -110,9 +110,9 @@ class Problem:
         if per_cluster is not None:
             options["n_landmarks"] = min(max(per_cluster * self.k, self.k + 10), len(self.X))
         model = KernelKMeans(
-            self.k, gamma=self.gamma, method="nystrom", random_state=seed, **options
+            self.k, kernel="rbf", gamma=self.gamma, method="nystrom", random_state=seed, **options
         )
-        with patch("sketchmeans.lowrank.landmarks._FEW", few):
+        with patch("sketchmeans.centers._FEW", few):
             return self.objective(model) / self.least - 1
 
 

@@ -25,7 +25,9 @@ def fit(n: int, dtype: str) -> dict[str, int]:
     imported = peak_bytes()
     X = noisy_blobs(n, FEATURES, dtype)
     ready = forget_peak()
-    model = KernelKMeans(8, method="one-pass", rank=RANK, oversampling=RANK, random_state=0).fit(X)
+    model = KernelKMeans(
+        8, method="one-pass", rank=RANK, oversampling=RANK, random_state=0, kernel="rbf"
+    ).fit(X)
     return {
         "imported": imported,
         "ready": ready,

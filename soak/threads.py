@@ -49,7 +49,7 @@ def make_jobs() -> Jobs:
     X = np.random.default_rng(0).normal(size=(SAMPLES, 40))
     X[: SAMPLES // 3] += 1
     thin = sparse.csr_matrix(np.where(np.abs(X) > 1, X, 0))
-    few_starts = {"n_init": 2, "random_state": 0}
+    few_starts = {"kernel": "rbf", "n_init": 2, "random_state": 0}
     models = {
         f"{method} {sketch}": (KernelKMeans(5, method=method, sketch=sketch, **few_starts), X)
         for method, known in METHODS.items()
@@ -57,7 +57,7 @@ def make_jobs() -> Jobs:
     }
     models |= {
         "refined": (KernelKMeans(5, n_passes=2, n_refine=1, **few_starts), X),
-        "sparse laplacian": (KernelKMeans(5, kernel="laplacian", **few_starts), thin),
+        "sparse laplacian": (KernelKMeans(5, **few_starts | {"kernel": "laplacian"}), thin),
         "embedding": (KernelEmbedding(8, random_state=0), X),
         "full sketch": (FullKernelKMeans(5, init="sketch", **few_starts), X),
         "full k-means++": (FullKernelKMeans(5, **few_starts), X),

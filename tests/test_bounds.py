@@ -41,11 +41,23 @@ def rbf(X, gamma):
 def solved(X, k, rank, oversampling, c, seed):
     """A fit with many starts on a narrow embedding, and the gap to a good clustering of K."""
     gamma = f"{c}*median"
-    options = {"rank": rank, "oversampling": oversampling, "n_init": 30, "random_state": seed}
+    options = {
+        "kernel": "rbf",
+        "rank": rank,
+        "oversampling": oversampling,
+        "n_init": 30,
+        "random_state": seed,
+    }
     model = KernelKMeans(k, gamma=gamma, **options).fit(X)
     K = rbf(X, model.gamma_)
     good = KernelKMeans(
-        k, gamma=gamma, rank=min(len(X) // 4, 60), n_passes=2, n_refine=10, random_state=seed
+        k,
+        gamma=gamma,
+        rank=min(len(X) // 4, 60),
+        n_passes=2,
+        n_refine=10,
+        random_state=seed,
+        kernel="rbf",
     ).fit(X)
     return model, objective(K, model.labels_) - objective(K, good.labels_)
 
@@ -108,7 +120,7 @@ def test_no_bound_needs_orthogonal_columns():
 def test_refined_float32_labels_are_not_said_to_be_better_than_they_are():
     for seed in range(30):
         X = np.random.default_rng(seed).normal(size=(200, 3)).astype(np.float32)
-        model = KernelKMeans(4, n_refine=1, random_state=seed).fit(X)
+        model = KernelKMeans(4, n_refine=1, random_state=seed, kernel="rbf").fit(X)
         K = rbf(X.astype(float), model.gamma_)
         found = objectives(2 - 2 * K, np.ones(200), model.labels_[None])[0]
         certificate = model.certificate_

@@ -160,7 +160,7 @@ def test_float32_certificates_hold_against_float64_truth(gamma):
     K = truth.tile(slice(0, 300), slice(0, 300))
     values = np.linalg.eigvalsh(K - K.mean(0) - K.mean(1)[:, None] + K.mean())[::-1]
     for n_passes in (1, 2):
-        model = KernelKMeans(5, gamma=gamma, n_passes=n_passes, random_state=0).fit(X)
+        model = KernelKMeans(5, gamma=gamma, n_passes=n_passes, random_state=0, kernel="rbf").fit(X)
         assert model.stats_["precision"] == "float32"
         exact = objective(K, model.labels_)
         certificate = model.certificate_
@@ -171,7 +171,7 @@ def test_float32_certificates_hold_against_float64_truth(gamma):
 
 def test_refinement_sharpens_the_certificate(digits):
     X, _, median = digits
-    options = {"gamma": 4 / median, "n_passes": 2, "random_state": 0}
+    options = {"kernel": "rbf", "gamma": 4 / median, "n_passes": 2, "random_state": 0}
     plain = KernelKMeans(10, **options).fit(X).certificate_
     refined = KernelKMeans(10, n_refine=1, **options).fit(X)
     K = DataOperator(X, Gaussian(4 / median)).tile(slice(0, len(X)), slice(0, len(X)))
@@ -196,7 +196,7 @@ def test_kernels_that_are_not_positive_semidefinite_get_no_bound_and_the_reason(
 def test_what_is_only_assumed_is_said():
     X = np.random.default_rng(0).normal(size=(200, 3))
     K = np.exp(-np.square(X[:, None] - X[None]).sum(axis=2))
-    by_rule = KernelKMeans(3, random_state=0).fit(X)
+    by_rule = KernelKMeans(3, random_state=0, kernel="rbf").fit(X)
     assert not by_rule.certificate_.assumes_psd
     given = KernelKMeans(3, kernel="precomputed", random_state=0).fit(K)
     assert given.certificate_.assumes_psd
@@ -212,7 +212,9 @@ def test_a_useless_bound_is_called_so():
     assert model.certificate_.relative_gap is None
     assert "no useful bound" in str(model.certificate_)
     assert model.certificate_.gap_bound is not None
-    landmarks = KernelKMeans(8, method="nystrom", n_landmarks=20, gamma=50.0, random_state=0).fit(X)
+    landmarks = KernelKMeans(
+        8, method="nystrom", n_landmarks=20, gamma=50.0, random_state=0, kernel="rbf"
+    ).fit(X)
     assert "meets only some columns" in str(landmarks.certificate_)
 
 
@@ -298,7 +300,9 @@ def test_labels_are_never_said_to_be_better_than_the_best_possible():
 
     X = load_digits().data[:600] / 16
     for n_passes in (1, 2):
-        model = KernelKMeans(10, gamma="4*median", n_passes=n_passes, random_state=0).fit(X)
+        model = KernelKMeans(
+            10, gamma="4*median", n_passes=n_passes, random_state=0, kernel="rbf"
+        ).fit(X)
         certificate = model.certificate_
         assert certificate.optimum_lower <= certificate.objective_lower
         assert certificate.objective_lower <= certificate.objective_upper

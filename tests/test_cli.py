@@ -19,10 +19,10 @@ from test_report import Text
 def test_every_format_gives_the_same_labels_from_a_shell(tmp_path):
     X, _ = make_rings(400, random_state=1)
     X = np.column_stack([X, X @ [1.0, 2.0]])
-    wanted = KernelKMeans(3, gamma=2.0, random_state=0).fit(X).labels_
+    wanted = KernelKMeans(3, gamma=2.0, random_state=0, kernel="rbf").fit(X).labels_
     for kind in KINDS:
         write_numbers(tmp_path / f"data.{kind}", X)
-    options = "-k 3 --gamma 2 --quiet -o"
+    options = "-k 3 --kernel rbf --gamma 2 --quiet -o"
     commands = {kind: f"sketchmeans cluster data.{kind} {options} {kind}.npy" for kind in KINDS}
     for kind in ("csv", "csv.gz", "parquet", "npz"):
         name = f"{kind} from standard input"
@@ -80,7 +80,9 @@ def test_a_newcomer_is_led_from_error_to_report(tmp_path):
     last = f"{so_far} --drop-missing -o labels.csv --report plants.html"
     shown = step(last, 0)
     assert shown.stderr == "Note: dropped for a missing value: 1 of 90 rows.\n"
-    assert shown.stdout.startswith("89 rows of 2 columns in 3 clusters: rbf kernel, gamma ")
+    assert shown.stdout.startswith(
+        "89 rows of 2 columns in 3 clusters: neighbors kernel, 4 sets of 50 anchors"
+    )
     assert shown.stdout.endswith("Labels: labels.csv\nReport: plants.html\n")
 
     joined = data.merge(pd.read_csv(tmp_path / "labels.csv"), on="plant", how="left")
@@ -100,9 +102,11 @@ def test_a_newcomer_is_led_from_error_to_report(tmp_path):
 
 def test_json_is_one_object_that_agrees_with_the_library(rings):
     arguments = ["cluster", rings, "-k", 2, "--id-column", "point", "--label-column", "ring"]
-    found = json.loads(run(*arguments, "--gamma", "4*median", "--passes", 2, "--json").stdout)
+    found = json.loads(
+        run(*arguments, "--kernel", "rbf", "--gamma", "4*median", "--passes", 2, "--json").stdout
+    )
     X, _ = make_rings(300, random_state=0)
-    model = KernelKMeans(2, gamma="4*median", n_passes=2, random_state=0).fit(X)
+    model = KernelKMeans(2, gamma="4*median", n_passes=2, random_state=0, kernel="rbf").fit(X)
     sizes = [cluster["rows"] for cluster in found["clusters"]]
     assert sizes == np.bincount(model.labels_).tolist()
     assert found["inertia"] == model.inertia_
@@ -110,7 +114,7 @@ def test_json_is_one_object_that_agrees_with_the_library(rings):
     assert found["certificate"]["trace_kernel"] == model.certificate_.trace_kernel
     assert 0 <= found["agreement"]["NMI"] <= 1
     assert found["command"].startswith("sketchmeans cluster ")
-    assert "--gamma '4*median' --passes 2 --json" in found["command"]
+    assert "--kernel rbf --gamma '4*median' --passes 2 --json" in found["command"]
 
 
 def test_options_reach_the_estimator(rings, tmp_path):
@@ -196,7 +200,18 @@ def test_options_reach_the_estimator(rings, tmp_path):
         (["cluster", "rings.csv", "-k", "999", "--columns", "x"], 1, "exceeds n_samples=300"),
         (["cluster", "rings.csv", "-k", "2", "--columns", "z"], 1, "no column 'z'"),
         (
-            ["cluster", "rings.csv", "-k", "2", "--columns", "x,y", "--gamma", "wide"],
+            [
+                "cluster",
+                "rings.csv",
+                "-k",
+                "2",
+                "--columns",
+                "x,y",
+                "--kernel",
+                "rbf",
+                "--gamma",
+                "wide",
+            ],
             1,
             "gamma='wide' is not understood",
         ),
@@ -252,7 +267,8 @@ def test_compare_leaves_out_the_exact_method_where_its_matrix_would_be_large(tmp
 
 
 def test_choose_prints_the_choice_of_the_library(rings):
-    arguments = ["choose", rings, "--columns", "x,y", "-k", "2-4", "--gammas", "median,8*median"]
+    arguments = ["choose", rings, "--columns", "x,y", "-k", "2-4", "--kernel", "rbf"]
+    arguments += ["--gammas", "median,8*median"]
     X, _ = make_rings(300, random_state=0)
     found = choose(X, n_clusters=[2, 3, 4], gammas=["median", "8*median"], random_state=0)
     assert run(*arguments).stdout == f"{found}\n"
@@ -263,7 +279,19 @@ def test_choose_prints_the_choice_of_the_library(rings):
 
 def test_info_tells_what_is_in_a_model(rings, tmp_path):
     path = tmp_path / "model.skm"
-    run("cluster", rings, "-k", 2, "--columns", "x,y", "--standardize", "--save", path)
+    run(
+        "cluster",
+        rings,
+        "-k",
+        2,
+        "--columns",
+        "x,y",
+        "--standardize",
+        "--kernel",
+        "rbf",
+        "--save",
+        path,
+    )
     shown = run("info", path).stdout
     assert f"{path}: KernelKMeans, written by sketchmeans" in shown
     assert "Columns: 2, known by name, standardized." in shown

@@ -86,7 +86,7 @@ def on_a_terminal(command, folder):
 
 def test_progress_is_shown_on_a_terminal_only(tmp_path):
     np.save(tmp_path / "data.npy", np.random.default_rng(0).normal(size=(8000, 3)))
-    options = "cluster data.npy -k 3 --passes 3"
+    options = "cluster data.npy -k 3 --kernel rbf --passes 3"
     # rich draws ten times a second and would skip most of so short a run; the plain line does not.
     plain = (
         "import sys; sys.modules['rich'] = sys.modules['rich.console'] = None; "

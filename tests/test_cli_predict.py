@@ -18,7 +18,18 @@ from tables import write_numbers
 def test_predict_gives_the_labels_of_the_model(rings, tmp_path):
     data = pd.read_csv(rings)
     model, labels = tmp_path / "model.skm", tmp_path / "labels.csv"
-    arguments = ["--columns", "x,y", "--id-column", "point", "--gamma", "2", "--refine", 1]
+    arguments = [
+        "--columns",
+        "x,y",
+        "--id-column",
+        "point",
+        "--kernel",
+        "rbf",
+        "--gamma",
+        "2",
+        "--refine",
+        1,
+    ]
     run("cluster", rings, "-k", 2, *arguments, "--standardize", "--save", model, "-o", labels)
     shuffled = data[["ring", "y", "point", "x"]].iloc[::-1]
     shuffled.to_csv(tmp_path / "shuffled.csv", index=False)

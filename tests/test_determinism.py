@@ -28,7 +28,9 @@ def test_labels_embedding_and_sketch_have_the_same_bits_for_any_number_of_thread
     sketch = make_sketch("hadamard", n, 20, 0)
     first = None
     for n_jobs in [*THREADS, 1]:
-        model = KernelKMeans(4, rank=8, n_jobs=n_jobs, n_init=3, random_state=0).fit(X)
+        model = KernelKMeans(4, rank=8, n_jobs=n_jobs, n_init=3, random_state=0, kernel="rbf").fit(
+            X
+        )
         result = DataOperator(X, Gaussian(0.1)).multiply(sketch, Run(n_jobs))
         here = [
             result.W,
@@ -49,7 +51,8 @@ def test_labels_embedding_and_sketch_have_the_same_bits_for_any_number_of_thread
 def test_more_passes_and_refinement_have_the_same_bits_too(options, dtype):
     X = data(2049, dtype, np.asarray)
     models = [
-        KernelKMeans(4, n_jobs=n_jobs, random_state=0, **options).fit(X) for n_jobs in THREADS
+        KernelKMeans(4, n_jobs=n_jobs, random_state=0, kernel="rbf", **options).fit(X)
+        for n_jobs in THREADS
     ]
     for model in models[1:]:
         np.testing.assert_array_equal(model.embedding_, models[0].embedding_)
@@ -72,7 +75,7 @@ def test_precomputed_kernels_and_feature_maps_have_the_same_bits_too(width):
 
 def test_prediction_has_the_same_bits_for_any_number_of_threads():
     X = data(1025, np.float32, np.asarray)
-    model = KernelKMeans(4, random_state=0).fit(X)
+    model = KernelKMeans(4, random_state=0, kernel="rbf").fit(X)
     expected = model.transform(X)
     for n_jobs in THREADS:
         np.testing.assert_array_equal(model.set_params(n_jobs=n_jobs).transform(X), expected)
@@ -80,10 +83,10 @@ def test_prediction_has_the_same_bits_for_any_number_of_threads():
 
 def test_a_memory_limit_changes_no_bit():
     X = data(6000, np.float64, np.asarray)
-    free = KernelKMeans(4, random_state=0, n_jobs=4).fit(X)
+    free = KernelKMeans(4, random_state=0, n_jobs=4, kernel="rbf").fit(X)
     for spare in (0, 8e6, 16e6):
         limit = free.stats_["planned_bytes"] - spare
-        model = KernelKMeans(4, random_state=0, n_jobs=4, memory_limit=limit).fit(X)
+        model = KernelKMeans(4, random_state=0, n_jobs=4, memory_limit=limit, kernel="rbf").fit(X)
         assert (model.stats_["n_threads"] < 4) == (spare > 0)
         np.testing.assert_array_equal(model.embedding_, free.embedding_)
         np.testing.assert_array_equal(model.labels_, free.labels_)
@@ -95,8 +98,8 @@ def test_nothing_depends_on_the_threads_that_blas_has_outside():
     seen = []
     for threads in (1, 2):
         with threadpool_limits(threads, user_api="blas"):
-            model = KernelKMeans(8, n_refine=1, n_init=2, random_state=0).fit(X)
-            plain = KernelKMeans(8, n_init=2, random_state=0).fit(X)
+            model = KernelKMeans(8, n_refine=1, n_init=2, random_state=0, kernel="rbf").fit(X)
+            plain = KernelKMeans(8, n_init=2, random_state=0, kernel="rbf").fit(X)
             seen.append(
                 [
                     plain.certificate_,

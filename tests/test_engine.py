@@ -342,7 +342,9 @@ def test_estimators_keep_the_number_of_jobs_that_joblib_is_told():
     X = np.random.default_rng(0).normal(size=(400, 3))
     for n_jobs in (1, 3):
         with joblib.parallel_config(n_jobs=n_jobs):
-            assert KernelKMeans(3, random_state=0).fit(X).stats_["n_threads"] == n_jobs
+            assert (
+                KernelKMeans(3, random_state=0, kernel="rbf").fit(X).stats_["n_threads"] == n_jobs
+            )
 
 
 def test_blas_is_held_to_one_thread_and_released_again():
@@ -384,7 +386,8 @@ def test_fits_side_by_side_leave_blas_and_warnings_as_they_were():
     with threadpool_limits(2, user_api="blas"):
         filters = list(warnings.filters)
         joblib.Parallel(n_jobs=3, backend="threading")(
-            joblib.delayed(KernelKMeans(3, random_state=seed).fit)(X) for seed in range(6)
+            joblib.delayed(KernelKMeans(3, random_state=seed, kernel="rbf").fit)(X)
+            for seed in range(6)
         )
         assert blas_threads() == {2}
         assert list(warnings.filters) == filters

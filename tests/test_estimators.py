@@ -28,7 +28,7 @@ from sketchmeans.lowrank.nystrom import SAMPLINGS
 from sketchmeans.operators import DataOperator
 from sketchmeans.sketches import SKETCHES
 
-ESTIMATORS = [KernelEmbedding(), KernelKMeans(), FullKernelKMeans()]
+ESTIMATORS = [KernelEmbedding(), KernelKMeans(), KernelKMeans(kernel="rbf"), FullKernelKMeans()]
 REASON = (
     "as for scikit-learn's KMeans: the random start, and here the sketch, differ when samples are "
     "repeated instead of weighted"
@@ -74,18 +74,19 @@ def blobs():
 
 
 OPTIONS = [
-    {},
+    {"kernel": "rbf"},
+    {"kernel": "neighbors"},
     {"kernel": "linear"},
     {"kernel": "poly", "degree": 2},
     {"kernel": "laplacian"},
     {"kernel": "cosine"},
     {"kernel": "sigmoid", "gamma": 0.001},
-    {"gamma": "4*median", "n_passes": 2},
-    {"truncation": "early"},
-    {"sketch": "gaussian"},
-    {"sketch": "sparse", "rank": 5, "oversampling": 3},
-    {"rank": 0.7},
-    {"rank": 500},
+    {"kernel": "rbf", "gamma": "4*median", "n_passes": 2},
+    {"kernel": "rbf", "truncation": "early"},
+    {"kernel": "rbf", "sketch": "gaussian"},
+    {"kernel": "rbf", "sketch": "sparse", "rank": 5, "oversampling": 3},
+    {"kernel": "rbf", "rank": 0.7},
+    {"kernel": "rbf", "rank": 500},
 ]
 
 
@@ -110,10 +111,10 @@ def test_new_points_meet_the_map_of_the_training_data(blobs, options, dtype, mak
 
 
 def test_inertia_is_the_objective_on_the_embedding_and_after_refinement_the_exact_one(blobs):
-    model = KernelKMeans(5, random_state=0).fit(blobs)
+    model = KernelKMeans(5, random_state=0, kernel="rbf").fit(blobs)
     Y = model.embedding_
     np.testing.assert_allclose(model.inertia_, objective(Y @ Y.T, model.labels_), rtol=1e-6)
-    refined = KernelKMeans(5, random_state=0, n_refine=50).fit(blobs)
+    refined = KernelKMeans(5, random_state=0, n_refine=50, kernel="rbf").fit(blobs)
     kernel = make_kernel("rbf", gamma=refined.gamma_, degree=3, coef0=1.0)
     K = dense_kernel(DataOperator(blobs, kernel))
     np.testing.assert_allclose(refined.inertia_, objective(K, refined.labels_), rtol=1e-10)
@@ -124,7 +125,8 @@ def test_precomputed_gives_what_the_kernel_gives(blobs):
     direct = KernelKMeans(5, kernel="rbf", gamma=0.05, random_state=0, n_refine=1).fit(blobs)
     K = dense_kernel(DataOperator(blobs, make_kernel("rbf", gamma=0.05, degree=3, coef0=1)))
     for matrix in (K, np.asfortranarray(K), sparse.csr_matrix(K), pd.DataFrame(K)):
-        model = KernelKMeans(5, kernel="precomputed", random_state=0, n_refine=1).fit(matrix)
+        model = KernelKMeans(5, kernel="precomputed", random_state=0, n_refine=1, n_passes=2)
+        model.fit(matrix)
         np.testing.assert_array_equal(model.labels_, direct.labels_)
         np.testing.assert_allclose(model.inertia_, direct.inertia_, rtol=1e-9)
         np.testing.assert_array_equal(model.predict(matrix), model.labels_)
@@ -204,7 +206,7 @@ def test_weights_act_like_repetition_where_nothing_is_random(blobs):
 def test_weighted_labels_minimise_the_weighted_objective(blobs, n_refine):
     d = np.random.default_rng(0).uniform(0, 3, size=500)
     d[:20] = 0
-    options = {"gamma": 0.02, "n_refine": n_refine, "random_state": 0}
+    options = {"kernel": "rbf", "gamma": 0.02, "n_refine": n_refine, "random_state": 0}
     model = KernelKMeans(5, **options).fit(blobs, sample_weight=d)
     K = dense_kernel(DataOperator(blobs, make_kernel("rbf", gamma=0.02, degree=3, coef0=1)))
     plain = KernelKMeans(5, **options).fit(blobs)
@@ -219,20 +221,22 @@ def test_frames_go_in_and_come_out(blobs):
         (pd.DataFrame(blobs, columns=names), "pandas"),
         (pl.DataFrame(blobs, schema=names), "polars"),
     ]:
-        model = KernelKMeans(5, rank=3, random_state=0).set_output(transform=kind)
+        model = KernelKMeans(5, rank=3, random_state=0, kernel="rbf").set_output(transform=kind)
         out = model.fit_transform(frame)
         assert type(out) is type(frame)
         assert list(out.columns) == [f"kernelkmeans{i}" for i in range(3)]
         assert list(model.feature_names_in_) == names
         assert isinstance(model.embedding_, np.ndarray)
-        plain = KernelKMeans(5, rank=3, random_state=0).fit(blobs)
+        plain = KernelKMeans(5, rank=3, random_state=0, kernel="rbf").fit(blobs)
         np.testing.assert_array_equal(model.labels_, plain.labels_)
     with pytest.raises(ValueError, match="feature names"):
         model.predict(pd.DataFrame(blobs, columns=list("wxyz")))
 
 
 def test_stats_tell_what_the_fit_cost(blobs):
-    model = KernelKMeans(5, n_passes=2, n_refine=1, n_jobs=2, random_state=0).fit(blobs)
+    model = KernelKMeans(5, n_passes=2, n_refine=1, n_jobs=2, random_state=0, kernel="rbf").fit(
+        blobs
+    )
     stats = model.stats_
     assert stats["passes"] == 3
     diagonal = {"native": 2 * 192**2 + 116**2, "numpy": 7 * 64**2 + 52**2}
@@ -321,11 +325,14 @@ def test_a_fraction_that_no_narrow_sketch_holds_is_refused(monkeypatch):
 
 
 def test_defaults_of_rank_and_width(blobs):
-    model = KernelKMeans(5, random_state=0).fit(blobs)
+    model = KernelKMeans(5, random_state=0, kernel="rbf").fit(blobs)
     assert (model.rank_, model.width_) == (15, 30)
     assert KernelEmbedding(random_state=0).fit(blobs).rank_ == 18
-    assert KernelKMeans(5, rank=7, oversampling=4, random_state=0).fit(blobs).width_ == 11
-    small = KernelKMeans(5, random_state=0).fit(blobs[:12])
+    assert (
+        KernelKMeans(5, rank=7, oversampling=4, random_state=0, kernel="rbf").fit(blobs).width_
+        == 11
+    )
+    small = KernelKMeans(5, random_state=0, kernel="rbf").fit(blobs[:12])
     assert small.rank_ <= 12
     assert small.width_ == 12
 
@@ -333,7 +340,7 @@ def test_defaults_of_rank_and_width(blobs):
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_tiny_data_can_be_clustered(n):
     X = np.random.default_rng(0).normal(size=(n, 2))
-    model = KernelKMeans(n, random_state=0).fit(X)
+    model = KernelKMeans(n, random_state=0, kernel="rbf").fit(X)
     assert sorted(model.labels_) == list(range(n))
 
 
@@ -356,11 +363,11 @@ def test_more_clusters_than_distinct_points_give_scikit_learns_warning():
     X = np.repeat(np.random.default_rng(0).normal(size=(3, 2)), 10, axis=0)
     for make in (np.asarray, sparse.csr_matrix, pd.DataFrame, list):
         with pytest.warns(ConvergenceWarning, match=r"distinct clusters \(3\) found smaller"):
-            KernelKMeans(5, random_state=0).fit(make(X))
+            KernelKMeans(5, random_state=0, kernel="rbf").fit(make(X))
 
 
 def test_models_survive_pickle_and_clone(blobs):
-    model = KernelKMeans(5, n_passes=2, n_refine=1, random_state=0).fit(blobs)
+    model = KernelKMeans(5, n_passes=2, n_refine=1, random_state=0, kernel="rbf").fit(blobs)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict(blobs), model.labels_)
     assert not hasattr(clone(model), "labels_")
@@ -370,7 +377,7 @@ def test_the_estimators_compose(blobs):
     pipe = make_pipeline(StandardScaler(), KernelEmbedding(rank=5, random_state=0))
     assert pipe.fit_transform(blobs).shape == (500, 5)
     search = GridSearchCV(
-        KernelKMeans(random_state=0, n_init=2), {"n_clusters": [2, 5]}, cv=2, n_jobs=2
+        KernelKMeans(random_state=0, n_init=2, kernel="rbf"), {"n_clusters": [2, 5]}, cv=2, n_jobs=2
     ).fit(blobs)
     assert search.best_params_ == {"n_clusters": 5}
 
@@ -378,23 +385,23 @@ def test_the_estimators_compose(blobs):
 def test_an_unfitted_model_says_so(blobs):
     for method in ("predict", "transform", "score"):
         with pytest.raises(NotFittedError):
-            getattr(KernelKMeans(), method)(blobs)
+            getattr(KernelKMeans(kernel="rbf"), method)(blobs)
 
 
 def test_fit_leaves_the_data_alone(blobs):
     for X in (blobs.copy(), blobs.astype(np.float32)):
         X.flags.writeable = False
         before = X.copy()
-        model = KernelKMeans(5, n_passes=2, n_refine=1, random_state=0).fit(X)
+        model = KernelKMeans(5, n_passes=2, n_refine=1, random_state=0, kernel="rbf").fit(X)
         np.testing.assert_array_equal(X, before)
         assert np.shares_memory(model._new_points.points.X, X)
 
 
 def test_numbers_written_as_text_are_taken_as_numbers(blobs):
-    plain = KernelKMeans(5, random_state=0).fit(blobs)
+    plain = KernelKMeans(5, random_state=0, kernel="rbf").fit(blobs)
     for text in (blobs.astype(str), blobs.astype(str).astype(object)):
         np.testing.assert_array_equal(
-            KernelKMeans(5, random_state=0).fit(text).labels_, plain.labels_
+            KernelKMeans(5, random_state=0, kernel="rbf").fit(text).labels_, plain.labels_
         )
 
 
@@ -414,7 +421,11 @@ def test_a_sparse_matrix_with_split_entries_is_read_right_and_left_alone(kernel,
 
 def test_nearly_constant_kernels_are_not_left_to_float32(blobs):
     X = blobs.astype(np.float32)
-    for options in ({"gamma": "1e-7*median"}, {"kernel": "cosine"}, {"kernel": "linear"}):
+    for options in (
+        {"kernel": "rbf", "gamma": "1e-7*median"},
+        {"kernel": "cosine"},
+        {"kernel": "linear"},
+    ):
         offset = 0 if "gamma" in options else 3000
         wide = np.tile(X, (1, 100)) + np.float32(offset)
         model = KernelKMeans(5, random_state=0, **options).fit(wide)

@@ -26,7 +26,7 @@ X = np.random.default_rng(0).normal(size=(40, 2))
 
 @pytest.fixture(scope="module")
 def model():
-    return KernelKMeans(2, rank=2, random_state=0).fit(X)
+    return KernelKMeans(2, rank=2, random_state=0, kernel="rbf").fit(X)
 
 
 @pytest.fixture(params=["hard links", "no hard links"])

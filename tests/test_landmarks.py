@@ -156,7 +156,11 @@ def test_predictions_take_an_entry_per_landmark_and_agree_with_the_fit(kept, dty
         asked += len(A) * len(B)
         return np.exp(-0.1 * cdist(A, B, "sqeuclidean"))
 
-    options = {"points": {}, "sparse": {}, "callable": {"kernel": kernel}}
+    options = {
+        "points": {"kernel": "rbf"},
+        "sparse": {"kernel": "rbf"},
+        "callable": {"kernel": kernel},
+    }
     options["precomputed"] = {"kernel": "precomputed"}
     X = sparse.csr_matrix(X) if kind == "sparse" else X
     X = kernel(X, X) if kind == "precomputed" else X
@@ -194,7 +198,14 @@ def test_landmarks_have_the_same_bits_on_any_threads_and_under_a_limit(kept, met
     X = np.random.default_rng(0).normal(size=(5000, 6)).astype(dtype)
     X[np.abs(X) < 0.3] = 0
     X = make(X)
-    options = {"method": method, "n_landmarks": 60, "rank": 8, "n_init": 2, "random_state": 0}
+    options = {
+        "kernel": "rbf",
+        "method": method,
+        "n_landmarks": 60,
+        "rank": 8,
+        "n_init": 2,
+        "random_state": 0,
+    }
     models = [KernelKMeans(4, n_jobs=jobs, **options).fit(X) for jobs in (1, 2, 3, 8)]
     with pytest.raises(MemoryError, match="landmarks") as refused:
         KernelKMeans(4, n_jobs=8, memory_limit=1000, **options).fit(X)
@@ -226,7 +237,13 @@ def test_hard_data_pass_through_landmarks(kept, name, sketch):
     X = HARD[name]
     k = min(2, len(np.unique(X, axis=0)))
     model = KernelKMeans(
-        k, method="nystrom", n_landmarks=30, rank=min(4, len(X)), sketch=sketch, random_state=0
+        k,
+        method="nystrom",
+        n_landmarks=30,
+        rank=min(4, len(X)),
+        sketch=sketch,
+        random_state=0,
+        kernel="rbf",
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -243,7 +260,13 @@ def test_hard_data_pass_through_landmarks(kept, name, sketch):
 def test_samples_of_weight_zero_are_labelled_and_count_nothing(kept):
     X = data()
     weights = np.random.default_rng(5).integers(0, 2, N) * 1.0
-    options = {"method": "nystrom", "n_landmarks": M, "gamma": 0.2, "random_state": 0}
+    options = {
+        "kernel": "rbf",
+        "method": "nystrom",
+        "n_landmarks": M,
+        "gamma": 0.2,
+        "random_state": 0,
+    }
     model = KernelKMeans(3, **options).fit(X, sample_weight=weights)
     np.testing.assert_array_equal(model.predict(X), model.labels_)
     few = KernelKMeans(3, **options).fit(X[weights > 0])
@@ -279,7 +302,7 @@ def test_the_method_follows_from_samples_features_clusters_and_kernel_alone():
 
 def test_one_pass_named_is_the_paper_as_before():
     X = data()
-    model = KernelKMeans(3, method="one-pass", random_state=0).fit(X)
+    model = KernelKMeans(3, method="one-pass", random_state=0, kernel="rbf").fit(X)
     assert model.stats_["passes"] == 1
     assert model.stats_["objective"] == "of the embedding"
     assert model.n_landmarks_ is None
@@ -297,7 +320,14 @@ def test_the_peak_of_a_streamed_fit_is_far_below_its_columns():
     import tracemalloc
 
     X = np.random.default_rng(0).normal(size=(60_000, 10)).astype(np.float32)
-    options = {"rank": 12, "n_landmarks": 400, "n_init": 1, "n_jobs": 2, "random_state": 0}
+    options = {
+        "kernel": "rbf",
+        "rank": 12,
+        "n_landmarks": 400,
+        "n_init": 1,
+        "n_jobs": 2,
+        "random_state": 0,
+    }
     KernelKMeans(4, **options).fit(X[:1000])
     tracemalloc.start()
     model = KernelKMeans(4, **options).fit(X)
@@ -333,7 +363,13 @@ def test_few_distinct_rows_are_the_landmarks_dense_or_sparse():
     X = np.zeros((600, 40))
     X[:500, 0] = 1
     X[np.arange(500, 600), 1 + np.arange(100) % 5] = 1
-    options = {"gamma": 1.0, "method": "nystrom", "n_landmarks": 50, "random_state": 0}
+    options = {
+        "kernel": "rbf",
+        "gamma": 1.0,
+        "method": "nystrom",
+        "n_landmarks": 50,
+        "random_state": 0,
+    }
     for rows in (X, sparse.csr_matrix(X)):
         model = KernelKMeans(6, **options).fit(rows)
         assert model.n_landmarks_ == 6
@@ -346,7 +382,14 @@ def test_no_landmark_is_spent_on_a_sample_that_counts_nothing(kept, sketch):
     X = data()[:200]
     weights = np.zeros(200)
     weights[np.random.default_rng(0).choice(200, 30, replace=False)] = 1
-    options = {"method": "nystrom", "n_landmarks": 30, "rank": 5, "gamma": 2.0, "random_state": 0}
+    options = {
+        "kernel": "rbf",
+        "method": "nystrom",
+        "n_landmarks": 30,
+        "rank": 5,
+        "gamma": 2.0,
+        "random_state": 0,
+    }
     model = KernelEmbedding(sketch=sketch, **options).fit(X, sample_weight=weights)
     counted = KernelEmbedding(5, method="exact", gamma=2.0).fit(X[weights > 0])
     np.testing.assert_allclose(model.eigenvalues_, counted.eigenvalues_, rtol=1e-9)
@@ -356,7 +399,13 @@ def test_wide_sparse_rows_are_not_reckoned_as_if_they_became_dense():
     random = np.random.default_rng(0)
     places = np.repeat(np.arange(3000), 90), random.integers(0, 300_000, 270_000)
     X = sparse.csr_matrix((random.random(270_000), places), shape=(3000, 300_000))
-    options = {"n_init": 1, "n_jobs": 1, "memory_limit": "100MB", "random_state": 0}
+    options = {
+        "kernel": "rbf",
+        "n_init": 1,
+        "n_jobs": 1,
+        "memory_limit": "100MB",
+        "random_state": 0,
+    }
     model = KernelKMeans(4, method="nystrom", **options).fit(X)
     assert model.stats_["planned_bytes"] < 1e8
 
@@ -365,6 +414,12 @@ def test_samples_at_equal_distance_keep_their_labels_in_predict():
     random = np.random.default_rng(1)
     X = random.normal(size=(90, 4)) + 5 * random.integers(0, 3, (90, 1))
     X = np.vstack([X, np.full((1, 4), 1e9)])
-    options = {"gamma": 1e-12, "method": "nystrom", "n_landmarks": 91, "random_state": 0}
+    options = {
+        "kernel": "rbf",
+        "gamma": 1e-12,
+        "method": "nystrom",
+        "n_landmarks": 91,
+        "random_state": 0,
+    }
     model = KernelKMeans(4, **options).fit(X)
     np.testing.assert_array_equal(model.predict(X), model.labels_)

@@ -11,7 +11,7 @@ from sketchmeans.lowrank import METHODS
 
 X = 3 * np.eye(3)[np.repeat(np.arange(3), 20)]
 X += 0.3 * np.random.default_rng(0).normal(size=X.shape)
-OPTIONS = {"n_init": 1, "random_state": 0}
+OPTIONS = {"kernel": "rbf", "n_init": 1, "random_state": 0}
 FITS = {
     **{name: lambda name=name: KernelKMeans(3, method=name, **OPTIONS) for name in METHODS},
     "nystrom, kmeans": lambda: KernelKMeans(3, method="nystrom", sketch="kmeans", **OPTIONS),
@@ -97,7 +97,7 @@ def test_the_layout_of_a_sparse_matrix_changes_nothing(layout, part):
     odd = plain.copy()
     setattr(odd, part, layout(getattr(plain, part)))
     for kernel in KERNELS:
-        model = KernelKMeans(3, kernel=kernel, **OPTIONS)
+        model = KernelKMeans(3, **OPTIONS | {"kernel": kernel})
         expected = results(model, plain)
         for one, other in zip(expected, results(model, odd), strict=True):
             np.testing.assert_array_equal(one, other)

@@ -250,7 +250,7 @@ def test_hard_kernels_pass_through_every_method_without_a_nan(name, X, kernel, m
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_estimators_offer_every_method(method, dtype, X):
-    model = KernelKMeans(4, method=method, rank=8, random_state=0, n_refine=1)
+    model = KernelKMeans(4, method=method, rank=8, random_state=0, n_refine=1, kernel="rbf")
     model.fit(X.astype(dtype))
     np.testing.assert_array_equal(model.predict(X.astype(dtype)), model.labels_)
     off = np.abs(model.transform(X.astype(dtype)) - model.embedding_).max()
@@ -282,7 +282,7 @@ def test_a_landmark_model_does_not_hold_the_data(method):
 )
 def test_options_that_a_method_does_not_read_are_refused(X, options, message):
     with pytest.raises(ValueError, match=message):
-        KernelKMeans(2, **options).fit(X)
+        KernelKMeans(2, kernel="rbf", **options).fit(X)
 
 
 def test_full_kernel_k_means_is_the_dense_iteration(X, monkeypatch):

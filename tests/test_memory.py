@@ -16,7 +16,8 @@ import numpy as np
 from sketchmeans import KernelKMeans
 options = json.loads(sys.argv[2])
 dtype = options.pop("dtype")
-KernelKMeans(2, n_init=2).fit(np.random.default_rng(0).normal(size=(200, 3)).astype(dtype))
+few = np.random.default_rng(0).normal(size=(200, 3)).astype(dtype)
+KernelKMeans(2, kernel="rbf", n_init=2).fit(few)
 n = int(sys.argv[1])
 X = np.empty((n, 20), dtype)
 random = np.random.default_rng(0)
@@ -26,7 +27,8 @@ def peak():  # ru_maxrss would begin at the peak of the process that started thi
     lines = dict(line.split(":", 1) for line in open("/proc/self/status"))
     return 1024 * int(lines["VmHWM"].split()[0])
 before = peak()
-model = KernelKMeans(8, rank=12, oversampling=12, random_state=0, max_iter=20, **options).fit(X)
+options = {"kernel": "rbf", "rank": 12, "oversampling": 12, "random_state": 0} | options
+model = KernelKMeans(8, max_iter=20, **options).fit(X)
 print(peak() - before, model.stats_["planned_bytes"])
 """
 
@@ -99,7 +101,7 @@ def test_a_limit_that_cannot_be_kept_is_refused_before_the_start():
         match=r"memory_limit=10 MB cannot be kept: 20,000 samples with width=36 need .* MB at the "
         r"least \(sketch 5.92 MB.*Raise memory_limit, or lower rank",
     ):
-        KernelKMeans(8, method="one-pass", memory_limit="10MB").fit(X)
+        KernelKMeans(8, method="one-pass", memory_limit="10MB", kernel="rbf").fit(X)
 
 
 @pytest.mark.parametrize(
@@ -117,4 +119,4 @@ def test_limits_are_read(text, size):
 @pytest.mark.parametrize("bad", ["much", "GB", "-2GB", 0, -1, [1], True, "1.2.3GB", float("nan")])
 def test_limits_that_make_no_sense_are_refused(bad):
     with pytest.raises(ValueError, match="memory_limit="):
-        KernelKMeans(2, memory_limit=bad).fit(np.eye(4))
+        KernelKMeans(2, memory_limit=bad, kernel="rbf").fit(np.eye(4))

@@ -65,7 +65,8 @@ def measure(make, X, weights):
     model = make().fit(X, sample_weight=weights)
     return status("VmHWM") - before, model.stats_.get("planned_bytes", 0)
 
-KernelKMeans(2, n_init=2, n_refine=1).fit(X[:200])
+KernelKMeans(2, kernel="rbf", n_init=2, n_refine=1).fit(X[:200])
+KernelKMeans(2).fit(X[:200])
 FullKernelKMeans(2, init="sketch", n_init=1).fit(X[:200])
 for case in json.load(sys.stdin):
     options = dict(case)
@@ -104,6 +105,13 @@ def cases(method):
         for init in INITS:
             yield {"init": init, "max_iter": 2, "data": "graph", "kernel": "precomputed"}
         return
+    if method == "neighbors":
+        for data in ("many", "float32", "sparse", "few", "thousands"):
+            yield {"kernel": "neighbors", "data": data, "rank": 8}
+        yield {"kernel": "neighbors", "data": "many", "weighted": True, "rank": 20, "k": 20}
+        wide = {"n_anchors": 400, "n_neighbors": 10, "n_graphs": 6, "metric": "cosine"}
+        yield {"kernel": "neighbors", "data": "many", "rank": 8, "kernel_params": wide}
+        return
     reads = METHODS[method].reads
     truncations = ("late", "early") if "truncation" in reads else ("late",)
     for sketch, truncation in product(METHODS[method].sketches or ("auto",), truncations):
@@ -135,7 +143,7 @@ def cases(method):
 @pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="the peak is read from Linux's /proc"
 )
-@pytest.mark.parametrize("method", [*METHODS, "full"])
+@pytest.mark.parametrize("method", [*METHODS, "full", "neighbors"])
 def test_the_lowest_limit_that_is_not_refused_is_kept(method):
     asked = list(cases(method))
     out = subprocess.run(
@@ -179,7 +187,7 @@ def test_a_share_of_the_trace_needs_no_room_for_more_columns_than_it_takes(metho
 def test_a_copy_of_the_data_counts_against_the_limit():
     X = np.random.default_rng(0).integers(0, 9, (3000, 500))
     planned = [
-        KernelKMeans(3, n_jobs=1, random_state=0).fit(data).stats_["planned_bytes"]
+        KernelKMeans(3, n_jobs=1, random_state=0, kernel="rbf").fit(data).stats_["planned_bytes"]
         for data in (X.astype(float), X, X.tolist())
     ]
     assert planned[1] == planned[2] == planned[0] + X.size * 8

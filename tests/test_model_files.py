@@ -75,11 +75,13 @@ OLD = Path(__file__).parent / "models"
 """Files that earlier versions wrote."""
 
 MODELS = {
-    "refined": lambda: KernelKMeans(3, rank=4, n_refine=1, random_state=0).fit(
+    "refined": lambda: KernelKMeans(3, rank=4, n_refine=1, random_state=0, kernel="rbf").fit(
         data(), sample_weight=np.arange(60.0) + 1
     ),
-    "plain": lambda: KernelKMeans(3, rank=4, random_state=0).fit(data()),
-    "sparse": lambda: KernelKMeans(3, rank=4, random_state=0).fit(sparse.csr_matrix(data())),
+    "plain": lambda: KernelKMeans(3, rank=4, random_state=0, kernel="rbf").fit(data()),
+    "sparse": lambda: KernelKMeans(3, rank=4, random_state=0, kernel="rbf").fit(
+        sparse.csr_matrix(data())
+    ),
     "features": lambda: KernelEmbedding(2, kernel="linear").fit(data()),
     "tiles": lambda: KernelEmbedding(2, kernel="poly", gamma=0.1).fit(data()[:, :4]),
     "full": lambda: FullKernelKMeans(3, n_init=1, random_state=0).fit(data()),

@@ -80,7 +80,8 @@ def cases():
         {"sketch": "gaussian", "n_passes": 3},
     ):
         for make in MAKERS:
-            yield KernelKMeans(3, random_state=2, **options), "", "float64", make, False
+            options = {"kernel": "rbf", "random_state": 2} | options
+            yield KernelKMeans(3, **options), "", "float64", make, False
 
 
 def neighbor_cases():
@@ -246,7 +247,7 @@ def test_names_and_the_kind_of_output_are_as_before(tmp_path):
 
 def test_how_columns_were_standardized_comes_back_and_must_make_sense(tmp_path):
     X = table()
-    model = KernelKMeans(3, random_state=0).fit(X)
+    model = KernelKMeans(3, random_state=0, kernel="rbf").fit(X)
     model.standard_center_, model.standard_scale_ = X.mean(axis=0), X.std(axis=0)
     save(model, tmp_path / "model.skm")
     loaded = load(tmp_path / "model.skm")
@@ -263,7 +264,7 @@ def test_how_columns_were_standardized_comes_back_and_must_make_sense(tmp_path):
 
 
 def test_what_was_filled_in_comes_back_and_must_make_sense(tmp_path):
-    path, model = tmp_path / "model.skm", KernelKMeans(3, random_state=0).fit(table())
+    path, model = tmp_path / "model.skm", KernelKMeans(3, random_state=0, kernel="rbf").fit(table())
     model.fill_values_ = np.arange(6.0)
     save(model, path)
     assert path.read_bytes()[8] == 4  # older versions say that a newer one is needed
@@ -292,12 +293,14 @@ def test_a_model_of_a_stream_predicts_from_rows_of_the_kernel(tmp_path):
 
 def test_the_samples_of_a_refined_model_are_stored_once(tmp_path):
     X = np.random.default_rng(0).normal(size=(2000, 30))
-    model = KernelKMeans(3, rank=3, n_refine=1, n_init=1, random_state=0).fit(X)
+    model = KernelKMeans(3, rank=3, n_refine=1, n_init=1, random_state=0, kernel="rbf").fit(X)
     save(model, tmp_path / "model.skm")
     assert (tmp_path / "model.skm").stat().st_size < 1.5 * X.nbytes
     loaded = load(tmp_path / "model.skm")
     assert loaded._samples is loaded._new_points
-    landmarks = KernelKMeans(3, rank=3, method="nystrom", n_init=1, random_state=0).fit(X)
+    landmarks = KernelKMeans(
+        3, rank=3, method="nystrom", n_init=1, random_state=0, kernel="rbf"
+    ).fit(X)
     save(landmarks, tmp_path / "landmarks.skm")
     assert (tmp_path / "landmarks.skm").stat().st_size < 0.3 * X.nbytes
 
@@ -305,7 +308,7 @@ def test_the_samples_of_a_refined_model_are_stored_once(tmp_path):
 def test_a_matrix_with_wide_indices_comes_back(tmp_path):
     X = table(make="sparse")
     X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
-    model = KernelKMeans(3, random_state=0).fit(sparse.csr_array(X))
+    model = KernelKMeans(3, random_state=0, kernel="rbf").fit(sparse.csr_array(X))
     save(model, tmp_path / "model.skm")
     np.testing.assert_array_equal(
         load(tmp_path / "model.skm").transform(X[:9]), model.transform(X[:9])
@@ -328,7 +331,7 @@ def test_a_callable_kernel_cannot_be_saved_and_the_error_says_what_can(tmp_path)
 
 @pytest.mark.parametrize("state", [np.random.RandomState(0), np.random.mtrand._rand])
 def test_a_generator_is_not_saved_and_that_is_said(tmp_path, state):
-    model = KernelKMeans(3, random_state=state).fit(table())
+    model = KernelKMeans(3, random_state=state, kernel="rbf").fit(table())
     with pytest.warns(UserWarning, match="the loaded model has random_state=None"):
         save(model, tmp_path / "model.skm")
     loaded = load(tmp_path / "model.skm")
@@ -339,11 +342,11 @@ def test_a_generator_is_not_saved_and_that_is_said(tmp_path, state):
 def test_what_is_no_fitted_estimator_of_ours_is_refused(tmp_path):
     path = tmp_path / "model.skm"
     with pytest.raises(NotFittedError):
-        save(KernelKMeans(3), path)
-    pipeline = make_pipeline(StandardScaler(), KernelKMeans(3)).fit(table())
+        save(KernelKMeans(3, kernel="rbf"), path)
+    pipeline = make_pipeline(StandardScaler(), KernelKMeans(3, kernel="rbf")).fit(table())
     with pytest.raises(TypeError, match=r"a Pipeline cannot be saved: only KernelEmbedding, Ker"):
         save(pipeline, path)
-    model = KernelKMeans(3).fit(table())
+    model = KernelKMeans(3, kernel="rbf").fit(table())
     with pytest.raises(ValueError, match="n_init='x' is not known"):
         save(model.set_params(n_init="x"), path)
     model.set_params(n_init=1).labels_ = model.labels_[:-1]
@@ -357,7 +360,7 @@ def test_what_is_no_fitted_estimator_of_ours_is_refused(tmp_path):
 
 def test_an_existing_file_is_kept_unless_told_otherwise(tmp_path):
     path = tmp_path / "model.skm"
-    model = KernelKMeans(3, random_state=0).fit(table())
+    model = KernelKMeans(3, random_state=0, kernel="rbf").fit(table())
     path.write_text("precious")
     with pytest.raises(FileExistsError, match=r"exists already.*overwrite=True"):
         save(model, path)
@@ -394,7 +397,9 @@ folder, step = sys.argv[1:]
 small, large = os.path.join(folder, "small.skm"), os.path.join(folder, "large.skm")
 random = np.random.default_rng(0)
 def fit(n):
-    return KernelKMeans(2, rank=20, n_init=1, n_refine=1, max_iter=2, random_state=0).fit(
+    return KernelKMeans(
+        2, kernel="rbf", rank=20, n_init=1, n_refine=1, max_iter=2, random_state=0
+    ).fit(
         random.normal(size=(n, 60)).astype(np.float32))
 if step == "save":
     save(fit(500), small)

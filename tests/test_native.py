@@ -271,13 +271,13 @@ def test_outliers_and_a_huge_gamma_go_the_careful_way(gamma, engine):
 def test_the_engine_that_was_asked_for_runs_and_is_reported(choice, engine):
     engine(choice)
     X = np.random.default_rng(0).normal(size=(200, 3))
-    assert KernelKMeans(3, random_state=0).fit(X).stats_["engine"] == choice
+    assert KernelKMeans(3, random_state=0, kernel="rbf").fit(X).stats_["engine"] == choice
     assert FullKernelKMeans(3, random_state=0).fit(X).stats_["engine"] == choice
 
 
 def test_the_native_engine_runs_where_nothing_was_asked_for(monkeypatch):
     monkeypatch.delenv("SKETCHMEANS_ENGINE", raising=False)
-    assert KernelKMeans(2).fit(np.eye(5)).stats_["engine"] == "native"
+    assert KernelKMeans(2, kernel="rbf").fit(np.eye(5)).stats_["engine"] == "native"
 
 
 def test_both_engines_find_the_same_clusters(digits, engine):
@@ -285,7 +285,9 @@ def test_both_engines_find_the_same_clusters(digits, engine):
     models = []
     for choice in ENGINES:
         engine(choice)
-        model = KernelKMeans(10, gamma=4 / median, n_refine=2, n_passes=2, random_state=0)
+        model = KernelKMeans(
+            10, gamma=4 / median, n_refine=2, n_passes=2, random_state=0, kernel="rbf"
+        )
         models.append(model.fit(X.astype(np.float32)))
     one, other = models
     assert np.mean(one.labels_ == other.labels_) > 0.99
@@ -296,7 +298,7 @@ def test_both_engines_find_the_same_clusters(digits, engine):
 def test_an_unknown_engine_is_refused(engine):
     engine("fortran")
     with pytest.raises(ValueError, match=r"SKETCHMEANS_ENGINE='fortran' .* numpy or native"):
-        KernelKMeans(2).fit(np.eye(4))
+        KernelKMeans(2, kernel="rbf").fit(np.eye(4))
 
 
 @pytest.mark.parametrize("level", native.levels())

@@ -83,7 +83,7 @@ def test_scikit_learns_callbacks_are_told(blobs):
             self.torn += 1
 
     listener = Listener()
-    KernelKMeans(3, random_state=0).set_callbacks(listener).fit(blobs)
+    KernelKMeans(3, random_state=0, kernel="rbf").set_callbacks(listener).fit(blobs)
     stages = ["fit", "prepare", "kernel passes", "embed", "K-means", "certify"]
     assert [name for name in listener.begun if name != "tiles"] == stages
     assert sorted(listener.begun) == sorted(listener.ended)

@@ -72,6 +72,7 @@ def test_two_passes_and_one_refinement_give_what_the_matrix_gives(
             n_passes=2,
             n_refine=1,
             random_state=seed,
+            kernel="rbf",
         ).fit(X)
         ratios.append(objective(local_kernel, model.labels_) / best_objective)
     assert np.mean(ratios) < 1.003
@@ -83,7 +84,7 @@ def test_the_defaults_come_within_a_percent_of_full_kernel_k_means(
     X, _, median = digits
     ratios = []
     for seed in range(5):
-        model = KernelKMeans(10, gamma=4 / median, random_state=seed).fit(X)
+        model = KernelKMeans(10, gamma=4 / median, random_state=seed, kernel="rbf").fit(X)
         ratios.append(objective(local_kernel, model.labels_) / best_objective)
     assert np.mean(ratios) < 1.01
 
@@ -92,7 +93,9 @@ def test_refinement_never_raises_the_exact_objective(digits, local_kernel):
     X, _, median = digits
     before = np.inf
     for n_refine in range(6):
-        model = KernelKMeans(10, gamma=4 / median, n_refine=n_refine, random_state=0).fit(X)
+        model = KernelKMeans(
+            10, gamma=4 / median, n_refine=n_refine, random_state=0, kernel="rbf"
+        ).fit(X)
         now = objective(local_kernel, model.labels_)
         assert now <= before * (1 + 1e-12)
         if n_refine:
@@ -102,9 +105,11 @@ def test_refinement_never_raises_the_exact_objective(digits, local_kernel):
 
 def test_refinement_is_full_kernel_k_means_iteration_by_iteration(digits, local_kernel):
     X, _, median = digits
-    start = KernelKMeans(10, gamma=4 / median, random_state=0).fit(X).labels_
+    start = KernelKMeans(10, gamma=4 / median, random_state=0, kernel="rbf").fit(X).labels_
     for n_refine in (1, 2, 3):
-        model = KernelKMeans(10, gamma=4 / median, n_refine=n_refine, random_state=0).fit(X)
+        model = KernelKMeans(
+            10, gamma=4 / median, n_refine=n_refine, random_state=0, kernel="rbf"
+        ).fit(X)
         expected = lloyd(local_kernel, start, 10, n_iter=n_refine)
         np.testing.assert_array_equal(model.labels_, expected)
 

@@ -155,7 +155,7 @@ def test_a_fit_in_another_thread_has_the_bits_of_the_main_one():
     X = np.random.default_rng(0).normal(size=(1500, 30))
 
     def fit():
-        return KernelKMeans(5, n_init=2, random_state=0).fit(X).embedding_.tobytes()
+        return KernelKMeans(5, n_init=2, random_state=0, kernel="rbf").fit(X).embedding_.tobytes()
 
     assert in_thread(fit) == fit()
 

@@ -32,7 +32,7 @@ Decorator = Callable[[Command], Command]
 # them with the registries.
 _NAMED = ("rbf", "linear", "polynomial", "poly", "laplacian", "cosine", "sigmoid")
 KERNELS = ("neighbors", *_NAMED, "precomputed")
-DEFAULT_KERNEL = "rbf"
+DEFAULT_KERNEL = "neighbors"
 """As ``KernelKMeans`` has it, which a test compares too."""
 METRICS = ("euclidean", "cosine")
 METHODS = ("auto", "one-pass", "nystrom", "rpcholesky", "greedy-cholesky", "exact")

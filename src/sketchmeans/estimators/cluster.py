@@ -103,7 +103,7 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         self,
         n_clusters: int = 8,
         *,
-        kernel: Any = "rbf",
+        kernel: Any = "neighbors",
         gamma: Any = "median",
         degree: int = 3,
         coef0: float = 1.0,

@@ -34,7 +34,7 @@ from sketchmeans.lowrank.core import noise_level
 from sketchmeans.lowrank.residual import examine_residual
 from sketchmeans.lowrank.result import Cost, Facts
 from sketchmeans.operators import KernelOperator, PrecomputedOperator
-from sketchmeans.text import called, human
+from sketchmeans.text import called, human, setting
 
 CACHE_LIMIT = 3000
 """Samples up to which K is kept as a matrix between iterations: 72 MB in float64."""
@@ -126,6 +126,12 @@ class FullKernelKMeans(ClusterMixin, KernelEstimator):
         check_count("n_init", self.n_init)
         check_count("max_iter", self.max_iter)
         check_choice("init", self.init, INITS)
+        if self.kernel == "neighbors":
+            raise ValueError(
+                f"{setting('kernel', 'neighbors')} is exact in KernelKMeans already: its features "
+                "are the kernel's own. Use KernelKMeans with n_refine=300, which is full kernel "
+                "K-means there."
+            )
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
