@@ -4,9 +4,9 @@
 
 Sets of ``benchmarks.kernel_sets`` up to 2,400 samples, and some without clusters, where nothing but
 "weak" is right. "jump" belongs to the number that is recommended. "gap" is the number with the
-largest gap of the eigenvalues, "stable" the largest whose halves agree within 0.01 of the best: what
-the same table would say by either alone. The rule was chosen on seeds 0 to 3; ``--first 4`` begins
-with others.
+largest gap of the eigenvalues, "stable" the largest whose halves agree within 0.01 of the best:
+what the same table would say by either alone. The rule was chosen on seeds 0 to 3; ``--first 4``
+begins with others.
 """
 
 from __future__ import annotations
