@@ -38,7 +38,7 @@ from sketchmeans.text import Table, setting
 CLEAR_JUMP = 3.5
 """Ratio of shares cut above which a jump counts as clear. In eight seeds of ``python -m
 benchmarks.choosing`` samples without clusters had at most 3.3, by chance (a line; Gaussians and
-squares 1.5), and the digits, whose classes touch, 2.7; the first 900 of them have 3.3."""
+squares 1.6), and the digits, whose classes touch, 2.7; the first 900 of them have 3.3."""
 NESTED_JUMP = 2.0
 """Ratio above which a larger number of clusters is called to mind beside the one recommended."""
 FIRM = 0.98
