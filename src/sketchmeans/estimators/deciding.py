@@ -91,7 +91,10 @@ def _chosen(estimator: Any, operator: KernelOperator | None) -> tuple[str, str]:
     if hint := hinted_method(estimator):
         return hint, "an option that belongs to it was given"
     if isinstance(operator, SparseOperator):
-        return "exact", "clusters of a graph are in its eigenvectors, and passes cost what it stores"
+        return (
+            "exact",
+            "clusters of a graph are in its eigenvectors, and passes cost what it stores",
+        )
     if isinstance(operator, PrecomputedOperator):
         return "one-pass", "each entry of a given matrix is read once a pass"
     if isinstance(operator, FeatureOperator):

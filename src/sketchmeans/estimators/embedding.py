@@ -22,11 +22,16 @@ class KernelEmbedding(SketchedEstimator):
     ----------
     rank : int, float or "auto"
         Columns of the embedding: a number, the fraction of the trace of K to hold (0 to 1), or
-        "auto", 18: what ``KernelKMeans`` takes for its default of 8 clusters.
+        "auto", 18: what ``KernelKMeans`` takes for its default of 8 clusters. With "neighbors" set
+        it to the number of clusters that you look for ("auto" is 8): with ten columns more, which
+        other kernels like, the clusters are lost.
     kernel : str or callable
-        "linear", "polynomial" ("poly"), "rbf", "laplacian", "cosine", "sigmoid", "precomputed",
-        or a function of two blocks of rows, taken as symmetric and called from one thread unless
-        ``n_jobs`` is set.
+        "neighbors", the default of ``KernelKMeans``: two samples are alike where the same anchors
+        are nearest to them; it follows curved clusters, has no width to choose, and kernel K-means
+        on it is the normalized cut of a graph. Or "linear", "polynomial" ("poly"), "rbf" (the
+        default of the other estimators), "laplacian", "cosine", "sigmoid", "precomputed" (a matrix,
+        dense or sparse), or a function of two blocks of rows, taken as symmetric and called from
+        one thread unless ``n_jobs`` is set.
     gamma : float or str
         Of rbf, laplacian, polynomial and sigmoid. "median": 1 / median of the kernel's own
         distance on a seeded subsample; "4*median": four times that; "scale": as scikit-learn's.
@@ -35,13 +40,17 @@ class KernelEmbedding(SketchedEstimator):
     coef0 : float
         Of polynomial and sigmoid.
     kernel_params : dict, optional
-        Keyword arguments of a callable kernel.
+        Of "neighbors": ``n_anchors`` ("auto", a third of the samples, from 50 to 500), at centers
+        of K-means on a subsample; ``n_neighbors`` (5), the anchors that count for a sample;
+        ``n_graphs`` ("auto", 4), sets of anchors whose kernels are averaged; ``metric``,
+        "euclidean" or "cosine". Of a callable kernel its keyword arguments.
     method : {"auto", "one-pass", "nystrom", "rpcholesky", "greedy-cholesky", "exact"}
         How K is approximated: from a random sketch, which meets all of K in every pass (the
         paper's way); from columns of K, landmarks that are found by ``sketch``, by random pivots,
         or by the largest pivots, in time linear in n; by its leading eigenvectors. "auto" is
-        "one-pass" where two passes are cheaper (few samples, kernels with few monomials, given
-        matrices) and "nystrom" elsewhere; ``stats_["why"]`` tells.
+        "exact" for "neighbors", which is linear in n too and reads no other, and for sparse
+        matrices; "one-pass" where two passes are cheaper (few samples, kernels with few monomials,
+        given matrices), and "nystrom" elsewhere. ``stats_["why"]`` tells.
     oversampling : int or "auto"
         Columns of the sketch of "one-pass" beyond ``rank``; "auto" is ``rank``.
     n_landmarks : int or "auto"
@@ -74,7 +83,7 @@ class KernelEmbedding(SketchedEstimator):
     Attributes
     ----------
     embedding_ : array of shape (n_samples, rank_)
-        Y, with K ≈ YYᵀ.
+        Y, with K ≈ YYᵀ; ``transform`` gives the same for the same rows.
     eigenvalues_ : array of shape (rank_,)
         Of YYᵀ, falling: approximate leading eigenvalues of K.
     rank_, width_ : int
@@ -84,8 +93,8 @@ class KernelEmbedding(SketchedEstimator):
     gamma_ : float or None
         The γ that was used.
     stats_ : dict
-        The method and why it was taken, passes, kernel entries, seconds by stage, bytes, engine,
-        precision, threads.
+        The method and why it was taken, passes, kernel entries, distances to anchors, seconds by
+        stage, bytes, engine, precision, threads.
     n_features_in_ : int
         Features seen in ``fit``.
 
