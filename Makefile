@@ -5,11 +5,11 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 RIVALS := $(VENV)/.rivals
 NATIVE := CMakeLists.txt $(wildcard native/*.c native/*.h)
-ENGINE_TESTS := tests/test_native.py tests/test_native_maps.py tests/test_engine.py
+ENGINE_TESTS := $(addprefix tests/test_, $(addsuffix .py, engine native native_maps native_neighbors))
 # What must hold whatever computes the tiles: not the native engine itself, nor files, pages and plots.
 EITHER_ENGINE := $(addprefix tests/test_, $(addsuffix .py, bounds certificate costs determinism engine \
-  estimators hostile_data kernels landmarks lowrank many_rows one_pass operators quality sketches starts \
-  streams threads))
+  estimators filtered graphs hostile_data kernels landmarks lowrank many_rows neighbors one_pass operators \
+  quality sketches starts streams threads))
 
 .PHONY: run test test-numpy lint bench reproduce soak sanitize no-compiler clean
 

@@ -137,7 +137,10 @@ def falling(name: str, seed: int, steepness: float) -> float:
         farthest = np.maximum(squares.max(axis=1, keepdims=True), 1e-300)
         z = np.exp(-steepness * squares / farthest)
         Z = regular_csr(found, z / z.sum(axis=1, keepdims=True), len(anchors))
-        parts.append(Z @ sparse.diags_array(1 / np.sqrt(np.maximum(Z.sum(axis=0), 1e-300)).ravel()))
+        parts.append(
+            Z
+            @ sparse.diags_array(1 / np.sqrt(np.maximum(np.asarray(Z.sum(axis=0)).ravel(), 1e-300)))
+        )
     F = sparse.hstack(parts, format="csr") / np.sqrt(len(parts))
     Y = eigsh(F @ F.T, k, v0=np.ones(len(y)))[1]
     labels = KMeans(k, n_init=10, random_state=seed).fit_predict(Y)
@@ -182,6 +185,7 @@ def choices() -> Report:
         means[label] = found
         change = np.mean(found) - np.mean(means["the default"])
         rows.append([label, f"{np.mean(found):.3f}", f"{change:+.3f}"])
+        print(*rows[-1], sep=", ", flush=True)
     for steepness in (0, 1, 2, 4):
         found = [falling(name, seed, steepness) for name in SETS for seed in range(3)]
         label = f"no refinement, weights exp(-{steepness} (d / d_s)^2)"

@@ -1,10 +1,8 @@
 /* The Python module: arguments are checked against each other, the lock of the interpreter is
  * released around the work, and the copy of the kernels that suits the processor is called. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <string.h>
+#include "arguments.h"
 
-#include "native.h"
+#include <string.h>
 
 extern const struct kernels kernels_generic_float, kernels_generic_double;
 #if defined(__x86_64__)
@@ -36,68 +34,7 @@ static void find_usable(void) {
     ADD(generic);
 }
 
-static const struct kernels *kernels_for(char format) { return usable[chosen][format == 'd']; }
-
-/* Buffers of one call, released together. */
-#define MOST 14
-struct buffers {
-    Py_buffer views[MOST];
-    int count;
-    char format; /* of the numbers of the tile: 'f' or 'd' */
-};
-
-static void release(struct buffers *buffers) {
-    while (buffers->count) PyBuffer_Release(&buffers->views[--buffers->count]);
-}
-
-/* Take a contiguous array of one format. Returns NULL, with an exception, if it is none. */
-static Py_buffer *take(struct buffers *buffers, PyObject *object, int writable, char format,
-                       const char *name) {
-    Py_buffer *view = &buffers->views[buffers->count];
-    int flags = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0);
-    if (PyObject_GetBuffer(object, view, flags)) return NULL;
-    buffers->count++;
-    char found = view->format && !view->format[1] ? view->format[0] : '?';
-    if (found != 'f' && found != 'd') found = '?';
-    if (format == 0 && found != '?') buffers->format = format = found;
-    if (found == '?' || found != format) {
-        PyErr_Format(PyExc_TypeError, "%s: an array of format '%c' is needed, not '%s'", name,
-                     format ? format : 'd', view->format ? view->format : "B");
-        return NULL;
-    }
-    return view;
-}
-
-/* Take an array of at least `count` numbers of the tile's format, or of doubles; None gives NULL.
- * Returns 0, or -1 with an exception. */
-static int take_numbers(struct buffers *buffers, PyObject *object, int writable, char format,
-                        size_t count, const char *name, void *out) {
-    void **pointer = out;
-    *pointer = NULL;
-    if (object == Py_None) return 0;
-    Py_buffer *view = take(buffers, object, writable, format, name);
-    if (!view) return -1;
-    if ((size_t)(view->len / view->itemsize) < count) {
-        PyErr_Format(PyExc_ValueError, "%s holds %zd numbers where %zu are needed", name,
-                     view->len / view->itemsize, count);
-        return -1;
-    }
-    *pointer = view->buf;
-    return 0;
-}
-
-/* A product of sizes; the largest number, which no array has, where it is too large. */
-static size_t times(size_t one, size_t other) {
-    size_t product;
-    return __builtin_mul_overflow(one, other, &product) ? (size_t)-1 : product;
-}
-
-static size_t panel_of(char format) { return PANEL_BYTES / (format == 'd' ? 8 : 4); }
-
-static size_t padded(size_t count, char format) {
-    size_t panel = panel_of(format);
-    return (count + panel - 1) / panel * panel;
-}
+const struct kernels *kernels_for(char format) { return usable[chosen][format == 'd']; }
 
 PyDoc_STRVAR(tile_doc,
              "tile(statistic, left, left_shift, right_shift, right_omega, left_W, *, right=None, "
@@ -280,32 +217,6 @@ done:
     return result;
 }
 
-/* Take one of the index arrays of a sparse matrix: 32-bit integers that never exceed `most`, and
- * that never fall if `sorted`. Returns its length, or -1 with an exception. */
-static Py_ssize_t take_indices(struct buffers *buffers, PyObject *object, Py_ssize_t most,
-                               int sorted, const char *name, const int **out) {
-    Py_buffer *view = &buffers->views[buffers->count];
-    if (PyObject_GetBuffer(object, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)) return -1;
-    buffers->count++;
-    if (!view->format || strcmp(view->format, "i") || view->itemsize != sizeof(int)) {
-        PyErr_Format(PyExc_TypeError, "%s: 32-bit integers are needed", name);
-        return -1;
-    }
-    const int *numbers = view->buf;
-    Py_ssize_t count = view->len / view->itemsize;
-    int wrong = 0, last = 0;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        wrong |= numbers[i] < (sorted ? last : 0) || numbers[i] > most;
-        last = numbers[i];
-    }
-    if (wrong) {
-        PyErr_Format(PyExc_ValueError, "%s: an index is out of range or out of order", name);
-        return -1;
-    }
-    *out = numbers;
-    return count;
-}
-
 /* Take a sparse matrix: starts of its rows, and columns and values of its numbers. Returns the
  * number of its rows, or -1 with an exception. */
 static Py_ssize_t take_sparse(struct buffers *buffers, PyObject *starts, PyObject *places,
@@ -404,6 +315,8 @@ static PyMethodDef methods[] = {
     {"apply_map", apply_map, METH_VARARGS, map_doc},
     {"transform", transform, METH_VARARGS, transform_doc},
     {"sparse_dots", sparse_dots, METH_VARARGS, sparse_doc},
+    {"nearest", nearest, METH_VARARGS, nearest_doc},
+    {"add_gram", add_gram, METH_VARARGS, add_gram_doc},
     {"levels", levels, METH_NOARGS, levels_doc},
     {"use", use, METH_VARARGS, use_doc},
     {NULL, NULL, 0, NULL},
@@ -411,7 +324,7 @@ static PyMethodDef methods[] = {
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, .m_name = "_native", .m_size = -1, .m_methods = methods,
-    .m_doc = "Compiled tiles and the fast Walsh-Hadamard transform."};
+    .m_doc = "Compiled tiles, the fast Walsh-Hadamard transform, and neighbours."};
 
 PyMODINIT_FUNC PyInit__native(void) {
     find_usable();

@@ -1,7 +1,8 @@
 /* What the compiled kernels offer, whatever the processor and the precision.
  *
- * tile.c, hadamard.c and sparse.c are compiled once for every precision and every level of the processor;
- * each copy fills one `struct kernels`. module.c checks arguments and picks a copy at run time.
+ * tile.c, hadamard.c, sparse.c and nearest.c are compiled once for every precision and every level
+ * of the processor; each copy fills one `struct kernels`. module.c checks arguments and picks a copy
+ * at run time. gram.c, which has no use for vectors, is compiled once.
  */
 #ifndef SKETCHMEANS_NATIVE_H
 #define SKETCHMEANS_NATIVE_H
@@ -49,6 +50,31 @@ struct sparse {
     const void *values;
 };
 
+/* Rows whose nearest anchors are looked for: some more by products, the nearest by differences. */
+struct nearest {
+    size_t rows, features, anchors;
+    size_t stride;          /* features, filled up to whole panels */
+    size_t looked_at, kept; /* 1 ≤ kept ≤ looked_at ≤ anchors */
+    const double *data;     /* rows × features */
+    const double *panels;   /* anchors, packed */
+    const double *halves;   /* ½‖a‖² of the anchors */
+    const double *points;   /* anchors × stride, zeros behind the features */
+    int *out;               /* rows × kept: places of anchors, rising */
+};
+
+/* Sparse rows f, and the rows of G that Σ f fᵀ is added to, on and right of the diagonal. */
+struct gram {
+    size_t rows, stored; /* numbers of each row */
+    size_t width;        /* of G */
+    size_t first, last;  /* rows of G: from first up to before last */
+    const int *columns;  /* rows × stored, rising in each row */
+    const double *values;
+    double *G; /* width × width */
+};
+
+/* 0, or -1 where columns do not rise or are none of G. */
+int gram_of_rows(const struct gram *);
+
 /* What threads that share one piece of work have begun and done of it. NOTE: zeros at first, and for
  * one piece of work only: with anything else a call may wait forever, or do nothing. */
 struct progress {
@@ -69,6 +95,8 @@ struct kernels {
     /* out = left · right, rows × columns numbers. */
     void (*sparse_dots)(const struct sparse *left, const struct sparse *right, size_t rows,
                         size_t columns, void *out);
+    /* 0, or -1 where memory was lacking. In double only. */
+    int (*nearest)(const struct nearest *);
 };
 
 #endif

@@ -368,6 +368,9 @@ void SM_NAME(transform)(void *matrix, unsigned bits, size_t columns);
 void SM_NAME(transform_together)(void *matrix, unsigned bits, size_t columns, struct progress *);
 void SM_NAME(sparse_dots)(const struct sparse *left, const struct sparse *right, size_t rows,
                           size_t columns, void *out);
+#if SM_DOUBLE
+int SM_NAME(nearest)(const struct nearest *);
+#endif
 
 const struct kernels SM_NAME(kernels) = {
     .level = SM_LEVEL,
@@ -377,4 +380,7 @@ const struct kernels SM_NAME(kernels) = {
     .transform = SM_NAME(transform),
     .transform_together = SM_NAME(transform_together),
     .sparse_dots = SM_NAME(sparse_dots),
+#if SM_DOUBLE
+    .nearest = SM_NAME(nearest),
+#endif
 };

@@ -12,7 +12,7 @@
 
 #include "native.h"
 
-#if defined(__AVX512F__) || defined(__AVX2__) || defined(__SSE4_2__)
+#if defined(__SSE2__)
 #include <immintrin.h>
 #endif
 

@@ -92,8 +92,8 @@ def test_the_demonstration_runs(tmp_path):
     assert result.returncode == 0, result.stderr
     assert "sketchmeans demo" in (ROOT / "Makefile").read_text()
     assert "right for 99" in result.stdout
-    assert "Method: nystrom" in result.stdout
-    assert len(result.stdout.splitlines()) < 56
+    assert "Right for 100.0% of the points" in result.stdout
+    assert len(result.stdout.splitlines()) < 80
 
 
 def test_importing_the_package_imports_nothing_heavy():

@@ -111,6 +111,8 @@ def cases(method):
         yield {"kernel": "neighbors", "data": "many", "weighted": True, "rank": 20, "k": 20}
         wide = {"n_anchors": 400, "n_neighbors": 10, "n_graphs": 6, "metric": "cosine"}
         yield {"kernel": "neighbors", "data": "many", "rank": 8, "kernel_params": wide}
+        many = {"n_anchors": 300, "n_neighbors": 250}
+        yield {"kernel": "neighbors", "data": "thousands", "rank": 8, "kernel_params": many}
         return
     reads = METHODS[method].reads
     truncations = ("late", "early") if "truncation" in reads else ("late",)

@@ -305,6 +305,10 @@ def degenerate():
         "outlier": np.vstack([random.normal(size=(60, 2)), [[1e8, 1e8]]]),
         "grid": np.stack(np.meshgrid(range(8), range(8)), -1).reshape(-1, 2).astype(float),
         "empty rows": sparse.csr_matrix((40, 6)),
+        "subnormal": 1e-309 * random.normal(size=(40, 3)),
+        "a subnormal row": np.vstack([random.normal(size=(60, 2)), [[1e-309, 0.0]]]),
+        "sparse subnormal": sparse.csr_matrix(1e-309 * random.integers(0, 2, (40, 6))),
+        "small beside a constant": np.column_stack([1e-200 * random.normal(size=50), np.ones(50)]),
         "one stored": sparse.csr_matrix(([1.0], ([3], [2])), shape=(40, 6)),
     }
 
@@ -371,6 +375,51 @@ def test_nearest_anchors_are_those_of_all_distances_and_ties_go_to_the_first():
         here = np.sort(np.take_along_axis(distances, found, 1), axis=1)
         np.testing.assert_allclose(here, truth, rtol=1e-14)
         assert (np.diff(found, axis=1) > 0).all()
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "sparse anchors"])
+@pytest.mark.parametrize("offset", [1e3, 1e6, 1e9])
+def test_nearest_anchors_are_exact_where_products_lose_all_digits(kind, offset):
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(60, 3)) + offset * random.integers(0, 2, (60, 1))
+    points = random.normal(size=(40, 3)) + offset * random.integers(0, 2, (40, 1))
+    distances = np.square(rows[:, None] - points).sum(axis=2)
+    truth = np.sort(np.argsort(distances, axis=1, kind="stable")[:, :4], axis=1)
+    given = rows if kind == "dense" else sparse.csr_matrix(rows)
+    anchors = Anchors(sparse.csr_matrix(points) if kind == "sparse anchors" else points, 4)
+    np.testing.assert_array_equal(anchors.nearest(given), truth)
+
+
+@pytest.mark.parametrize("n_refine", [0, 5])
+def test_equal_rows_of_other_weights_have_one_label_and_predict_gives_it(n_refine):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(3, 2))[random.integers(0, 3, 60)]
+    model = KernelKMeans(5, n_refine=n_refine, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, sample_weight=random.random(60) + 0.1)
+    assert (model.predict(X) == model.labels_).all()
+    assert len(np.unique(np.column_stack([X, model.labels_]), axis=0)) == 3
+
+
+def test_distances_of_samples_without_weight_are_counted(monkeypatch):
+    asked = []
+    nearest = Anchors.nearest
+
+    def counted(self, rows):
+        asked.append(rows.shape[0] * len(self))
+        return nearest(self, rows)
+
+    monkeypatch.setattr(Anchors, "nearest", counted)
+    model = KernelKMeans(3, kernel_params={"n_anchors": 30}, random_state=0)
+    model.fit(data(), sample_weight=weights_of("zeros"))
+    assert model.stats_["distances"] == sum(asked) == N * 120
+
+
+def test_wide_sparse_rows_are_not_refused_for_memory_that_they_do_not_take():
+    X = sparse.random(1000, 100_000, density=1e-4, random_state=0, format="csr")
+    model = KernelKMeans(2, random_state=0, memory_limit="500MB").fit(X)
+    assert model.stats_["planned_bytes"] < 200e6
 
 
 def test_a_row_keeps_its_neighbours_whatever_rows_stand_beside_it():
@@ -442,6 +491,8 @@ def _chooser(pack):
         ({"kernel_params": {"n_anchors": 3}}, "n_anchors=3 is less than n_neighbors=5"),
         ({"kernel_params": {"n_neighbors": 0}}, "n_neighbors=0"),
         ({"kernel_params": {"n_graphs": -1}}, "n_graphs=-1"),
+        ({"kernel_params": {"n_graphs": 1001}}, "n_graphs=1001 is more than 1000"),
+        ({"kernel_params": {"n_anchors": np.ones(2)}}, "must be a whole number"),
         ({"kernel_params": {"metric": "manhattan"}}, "metric='manhattan'"),
     ],
 )

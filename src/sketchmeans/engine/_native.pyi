@@ -42,5 +42,17 @@ def sparse_dots(
     out: FloatArray,
     /,
 ) -> None: ...
+def nearest(
+    rows: FloatArray,
+    panels: FloatArray,
+    halves: FloatArray,
+    points: FloatArray,
+    looked_at: int,
+    out: IntArray,
+    /,
+) -> None: ...
+def add_gram(
+    columns: IntArray, values: FloatArray, first: int, last: int, G: FloatArray, /
+) -> None: ...
 def levels() -> tuple[str, ...]: ...
 def use(level: str, /) -> str: ...

@@ -112,6 +112,13 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         with progress.stage("embed"):
             embedding, dual = unweighted_rows(low_rank, data.weights, dtype)
             apart = left_out(data.weights)
+            if isinstance(operator, NeighborOperator) and data.weights is not None:
+                # NOTE: rows that are the same stay the same to the bit, as they do for new points;
+                # divided by the roots of their weights they would not, and K-means would see it.
+                plain = operator.unweighted()
+                embedding[:] = plain.product(low_rank.dual, plan.run)
+                cost += Cost(distances=plain.stream_distances)
+                apart = apart[:0]
             for block in row_blocks(len(apart), 256):
                 rows = apart[block]
                 cross = (low_rank.new_points or operator).against(data.X[rows])

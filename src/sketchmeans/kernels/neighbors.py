@@ -20,8 +20,8 @@ from sketchmeans.text import called
 METRICS = ("euclidean", "cosine")
 SAMPLES_PER_ANCHOR, FEWEST_ANCHORS, MOST_ANCHORS = 3, 50, 500
 """n_anchors="auto" is a third of the samples, between these two: see docs/defaults.md."""
-AUTO_GRAPHS = 4
-"""n_graphs="auto": see docs/defaults.md."""
+AUTO_GRAPHS, MOST_GRAPHS = 4, 1000
+"""n_graphs="auto", for which see docs/defaults.md; and the most that there may be."""
 
 
 @dataclass(frozen=True)
@@ -47,14 +47,18 @@ class NeighborOptions:
         options = cls(**given)
         for name in ("n_anchors", "n_graphs"):
             value = getattr(options, name)
-            if value == "auto" and isinstance(value, str):
-                continue
             if isinstance(value, str):
                 check_choice(name, value, ["auto"])
-            check_count(name, value)
+            else:
+                check_count(name, value)
         check_count("n_neighbors", options.n_neighbors)
         check_choice("metric", options.metric, METRICS)
-        if options.n_anchors != "auto" and options.n_anchors < options.n_neighbors:
+        if options.graphs > MOST_GRAPHS:
+            raise ValueError(
+                f"{called('n_graphs')}={options.n_graphs} is more than {MOST_GRAPHS}: a few sets "
+                f"of anchors are as good as many. Lower {called('n_graphs')}."
+            )
+        if not isinstance(options.n_anchors, str) and options.n_anchors < options.n_neighbors:
             raise ValueError(
                 f"{called('n_anchors')}={options.n_anchors} is less than "
                 f"{called('n_neighbors')}={options.n_neighbors}: a sample has at most as many "

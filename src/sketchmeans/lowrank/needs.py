@@ -16,8 +16,9 @@ from sketchmeans.lowrank.nystrom import auto_sampling, holds_columns
 from sketchmeans.lowrank.request import Needs, Request
 from sketchmeans.lowrank.sparse_features import SEEN_BEYOND
 from sketchmeans.operators import KernelOperator, NeighborOperator
-from sketchmeans.operators.anchors import takes_samples
+from sketchmeans.operators.anchors import searched_natively, takes_samples
 from sketchmeans.operators.base import THREAD_BYTES
+from sketchmeans.operators.gram import sums_densely
 from sketchmeans.sketches import SKETCHES, HadamardSketch
 
 _VECTORS = 12
@@ -151,15 +152,22 @@ def _sparse_features_needs(operator: NeighborOperator, ask: Request) -> Needs:
     m, width, stored = operator.planned_sizes()
     held = (n * stored * 12 if ask.run.pack else 0) + 4 * n * 8
     anchors = operator.row_bytes(2 * width) if takes_samples(operator.data, m) else width * p * 16
+    if searched_natively(operator.data):  # packed, and with whole vectors of features
+        anchors += width * 8 * (2 * p + 16)
     rows = min(n, rows_for_centers(m))
-    finding = kmeans_bytes(rows, m, rows * p * 8) + 3 * rows * p * 8 + 4 * m * p * 8
+    few = operator.row_bytes(rows)
+    finding = 4 * few
+    if not takes_samples(operator.data, m):
+        finding += kmeans_bytes(rows, m, few) + 4 * m * p * 8
     block = operator.block_bytes() + THREAD_BYTES
-    # Of a span its part of F and, at the most, as many pairs of columns as its rows have or there
-    # are; of all spans a sum, another while one is added, and in the end an array.
     order, span = min(n, width), operator.span_rows()
-    pairs = 12 * min(span * stored**2, order**2)
-    total = 12 * min(n * stored**2, order**2)
-    forming = threads * (block + 3 * span * stored * 12 + 2 * pairs) + 2 * total + 8 * order**2
+    forming = threads * (block + 3 * span * stored * 12) + 8 * order**2
+    if width > n or not sums_densely():
+        # Of a span, at the most, as many pairs of columns as its rows have or there are; of all
+        # spans a sum, and another while one is added.
+        pairs = 12 * min(span * stored**2, order**2)
+        total = 12 * min(n * stored**2, order**2)
+        forming += 2 * threads * pairs + 2 * total
     deciding = 24 * order**2 + 8 * order * (60 + 2 * (ask.rank + SEEN_BEYOND))
     kept = held + anchors + 8 * ask.rank * (n + 2 * width)
     highest = max(finding, held + threads * block, held + forming, kept + deciding)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,16 +11,17 @@ from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 
 from sketchmeans._arrays import FloatArray, IntArray
-from sketchmeans.blocks import dense, first_distinct, row_norms
+from sketchmeans.blocks import dense, first_distinct, row_norms, sums_of_squares
 from sketchmeans.centers import centers, rows_for_centers, subsample
+from sketchmeans.engine import engine_name
+from sketchmeans.engine.nearest import PackedAnchors
 from sketchmeans.kernels.points import robust_center
 
 DENSE = 1 << 22
 """Numbers of dense anchors that sparse data may always have: 32 MB."""
 MORE = 3
 """Anchors that are looked at beyond the nearest ones, so that rounding does not choose."""
-ZERO = 1e-14
-"""A squared distance below this part of ‖x‖² + ‖a‖² is rounding, where it comes from products."""
+_EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,14 @@ class Frame:
         """Return the frame of data."""
         if metric == "cosine":
             return cls(None, unit_rows=True)
-        center = None if sparse.issparse(X) else robust_center(X)
-        largest = max(abs(float(X.max())), abs(float(X.min())))
+        if sparse.issparse(X):
+            center = None
+            largest = max(abs(float(X.max())), abs(float(X.min())))
+        else:
+            center = robust_center(X)
+            # Of halves: a difference may be larger than float64 holds.
+            far = [np.abs(end / 2 - center / 2).max() for end in (X.max(axis=0), X.min(axis=0))]
+            largest = float(max(far))
         exponent = int(np.frexp(largest)[1])
         return cls(center, exponent if abs(exponent) > 40 else 0)
 
@@ -47,11 +55,30 @@ class Frame:
         """Return rows as they are seen, in float64, dense or sparse as they are."""
         X = X.astype(np.float64)
         if self.unit_rows:
-            norms = row_norms(X)
-            return scaled_rows(X, np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0))
+            return unit_rows(X)
         if self.center is None:
-            return scaled_rows(X, np.ldexp(np.ones(X.shape[0]), -self.exponent))
+            return shifted_rows(X, np.full(X.shape[0], -self.exponent))
         return np.ldexp(dense(X), -self.exponent) - np.ldexp(self.center, -self.exponent)
+
+
+def unit_rows(X: Any) -> Any:
+    """Return rows of length one; those of zeros stay.
+
+    A power of two brings each near one before: one over a subnormal length is infinite.
+    """
+    largest = abs(X).max(axis=1)
+    largest = largest.toarray().ravel() if sparse.issparse(X) else largest
+    near = shifted_rows(X, -np.frexp(largest)[1])
+    norms = row_norms(near)
+    return scaled_rows(near, np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0))
+
+
+def shifted_rows(X: Any, exponents: IntArray) -> Any:
+    """Return rows times two to these powers."""
+    if not sparse.issparse(X):
+        return np.ldexp(X, exponents[:, None])
+    data = np.ldexp(X.data, np.repeat(exponents, np.diff(X.indptr)))
+    return sparse.csr_matrix((data, X.indices, X.indptr), shape=X.shape)
 
 
 def scaled_rows(X: Any, scale: FloatArray) -> Any:
@@ -76,10 +103,7 @@ class Anchors:
     def __init__(self, points: Any, n_neighbors: int) -> None:
         self.points = points
         self.n_neighbors = min(n_neighbors, len(self))
-        looked_at = min(self.n_neighbors + MORE, len(self))
-        index = NearestNeighbors(n_neighbors=looked_at, algorithm="brute", n_jobs=1)
-        self._index = index.fit(points)
-        self._norms = np.square(row_norms(points))
+        self._looked_at = min(self.n_neighbors + MORE, len(self))
 
     def __len__(self) -> int:
         return int(self.points.shape[0])
@@ -91,22 +115,72 @@ class Anchors:
     def nearest(self, rows: Any) -> IntArray:
         """Return the nearest anchors of rows, by their numbers.
 
-        Distances: m per row. scikit-learn finds some more than are asked for by products of rows
-        and anchors; differences, which keep their digits, tell which of those are nearest, and of
-        equally far ones the first counts.
+        Distances: m per row. Products of rows and anchors find some more than are asked for;
+        differences, which keep their digits, tell which of those are nearest, and of equally far
+        ones the first counts. Where rounding could hide a nearer one among the others, all are
+        looked at by differences. The native engine does it for dense rows: ``native/nearest.c``.
         """
+        if searched_natively(rows) and not sparse.issparse(self.points):
+            return self._packed.nearest(rows, self.n_neighbors, self._looked_at)
         if sparse.issparse(self.points):
             rows = sparse.csr_matrix(rows)
         far, found = self._index.kneighbors(rows)
+        squares, kept = np.square(far), self.n_neighbors
+        slack = self._slack(rows)
         if sparse.issparse(rows):
-            squares = np.square(far)
-            norms = np.square(row_norms(rows))[:, None] + self._norms[found]
-            squares[squares < ZERO * norms] = 0.0
+            beyond = squares[:, kept : kept + 1]
+            unsure = (
+                squares[:, kept - 1] + 2 * slack >= beyond[:, 0] if beyond.size else squares < 0
+            )
         else:
+            last = squares[:, -1] - slack
             away = rows[:, None, :] - self.points[found]
             squares = np.vecdot(away, away)
-        order = np.lexsort((found, squares))[:, : self.n_neighbors]
-        return np.sort(np.take_along_axis(found, order, axis=1), axis=1)
+            unsure = np.partition(squares, kept - 1, axis=1)[:, kept - 1] >= last
+        order = np.lexsort((found, squares))[:, :kept]
+        nearest = np.sort(np.take_along_axis(found, order, axis=1), axis=1).astype(np.int32)
+        if self._looked_at < len(self):
+            for row in np.flatnonzero(unsure):
+                nearest[row] = self._by_differences(rows[row : row + 1])
+        return nearest
+
+    def _slack(self, rows: Any) -> FloatArray:
+        """Return what a squared distance by products may be off by."""
+        terms = int(np.diff(rows.indptr).max(initial=0)) if sparse.issparse(rows) else rows.shape[1]
+        return 2 * (terms + 8) * _EPS * (np.square(row_norms(rows)) + self._norms.max())
+
+    def _by_differences(self, row: Any) -> IntArray:
+        """Return the nearest anchors of one row, from differences with all of them."""
+        if sparse.issparse(self.points):
+            away = self.points - sparse.csr_matrix(np.ones((len(self), 1))) @ row
+            squares = sums_of_squares(sparse.csr_matrix(away))
+        else:
+            away = self.points - dense(row)
+            squares = np.vecdot(away, away)
+        return np.sort(np.argsort(squares, kind="stable")[: self.n_neighbors])
+
+    @cached_property
+    def _packed(self) -> PackedAnchors:
+        return PackedAnchors(self.points)
+
+    @cached_property
+    def _index(self) -> NearestNeighbors:
+        index = NearestNeighbors(n_neighbors=self._looked_at, algorithm="brute", n_jobs=1)
+        return index.fit(self.points)
+
+    @cached_property
+    def _norms(self) -> FloatArray:
+        return np.square(row_norms(self.points))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is made again where it is asked for."""
+        made = ("_packed", "_index", "_norms")
+        return {name: value for name, value in self.__dict__.items() if name not in made}
+
+
+def searched_natively(rows: Any) -> bool:
+    """Whether the native engine finds the anchors that are nearest to such rows."""
+    return engine_name() == "native" and not sparse.issparse(rows)
 
 
 def find_anchors(
@@ -129,10 +203,7 @@ def find_anchors(
         return few[first_distinct(few, count)]
     mass = None if weights is None else weights[chosen]
     found = centers(rows, mass, count, seed)
-    if not frame.unit_rows:
-        return found
-    norms = row_norms(found)
-    return scaled_rows(found, np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0))
+    return unit_rows(found) if frame.unit_rows else found
 
 
 def takes_samples(X: Any, count: int) -> bool:

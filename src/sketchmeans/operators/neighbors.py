@@ -16,11 +16,20 @@ from scipy import sparse
 from sketchmeans._arrays import Array, FloatArray, IntArray
 from sketchmeans.blocks import masses, row_blocks, rows_of
 from sketchmeans.engine import ALONE, Crew, Run
+from sketchmeans.engine.nearest import PackedAnchors
 from sketchmeans.kernels.neighbors import NeighborOptions
-from sketchmeans.operators.anchors import MORE, Anchors, Frame, find_anchors, scaled_rows
+from sketchmeans.operators.anchors import (
+    MORE,
+    Anchors,
+    Frame,
+    find_anchors,
+    scaled_rows,
+    searched_natively,
+)
 from sketchmeans.operators.base import NewPoints
 from sketchmeans.operators.cross import CrossKernel
 from sketchmeans.operators.features import FeatureMap, FeatureOperator
+from sketchmeans.operators.gram import dense_gram, sparse_gram, sums_densely
 
 _ROWS, _NUMBERS = 4096, 1 << 20
 """Rows of a block, and numbers of it; fixed by the sizes of the data, for they decide the bits."""
@@ -60,13 +69,11 @@ class NeighborFeatures(FeatureMap):
     def neighbors(self, X: Any) -> IntArray:
         """Return the nearest anchors of rows in every set, counted through."""
         rows = self.frame.rows(X)
-        ends = np.cumsum([len(anchors) for anchors in self.graphs])
-        return np.hstack(
-            [
-                anchors.nearest(rows) + (end - len(anchors))
-                for anchors, end in zip(self.graphs, ends, strict=True)
-            ]
-        )
+        found, before = [], 0
+        for anchors in self.graphs:
+            found.append(anchors.nearest(rows) + before)
+            before += len(anchors)
+        return np.hstack(found)
 
 
 def regular_csr(columns: IntArray, numbers: FloatArray, width: int) -> Any:
@@ -196,8 +203,15 @@ class NeighborOperator(FeatureOperator):
     def block_bytes(self) -> int:
         """Return what the nearest anchors of a block of rows take while they are looked for."""
         rows, p = min(self.shape[0], self._rows_at_once()), self.n_features
+        m, _, stored = self.planned_sizes()
+        least = 4 * self.row_bytes(rows) + rows * 8 * 6 * stored
+        if sparse.issparse(self._X):
+            # scikit-learn's own: distances of some hundred rows and anchors at a time.
+            return least + rows * 8 * (4 * (self.options.n_neighbors + MORE) + 512)
+        if searched_natively(self._X):
+            return least + PackedAnchors.scratch_bytes(m, p)
         looked_at = self.options.n_neighbors + MORE
-        return rows * 8 * (2 * looked_at * (p + 8) + 4 * p + 6 * self.planned_sizes()[2] + 512)
+        return least + rows * 8 * (2 * looked_at * (p + 8) + 512)
 
     def scratch_bytes(self, width: int, run: Run) -> int:
         """Return what a stream allocates that sums up rows of F over so many clusters."""
@@ -227,7 +241,8 @@ class NeighborOperator(FeatureOperator):
             ]
         self.map = NeighborFeatures(frame, graphs, sums)
         if self.held is not None:
-            np.take(self.map.scales, self.held.indices, out=self.held.data, mode="clip")
+            for rows in row_blocks(len(self.held.data)):  # NumPy copies indices to make them wide
+                self.held.data[rows] = self.map.scales[self.held.indices[rows]]
         return distances
 
     def _find_graphs(self, frame: Frame) -> list[Anchors]:
@@ -286,8 +301,14 @@ class NeighborOperator(FeatureOperator):
     def _weighted(self, F: Any, rows: slice) -> Any:
         return F if self.root_weights is None else scaled_rows(F, self.root_weights[rows])
 
-    def _over_spans(self, work: Callable[[slice], Any], run: Run) -> Iterator[Any]:
-        """Yield what ``work`` makes of every span of rows, in their order."""
+    def _over_spans(
+        self, work: Callable[[slice], Any], run: Run, at_once: int | None = None
+    ) -> Iterator[tuple[list[Any], Crew]]:
+        """Yield what ``work`` makes of spans of rows, in their order, and a crew that is idle.
+
+        As many at a time as there are threads, where nothing else is said.
+        """
+        size = at_once or run.n_threads
         spans = row_blocks(self.shape[0], self.span_rows())
         found: dict[int, Any] = {}
 
@@ -295,12 +316,11 @@ class NeighborOperator(FeatureOperator):
             found[index] = work(spans[index])
 
         with Crew(run.n_threads) as crew:
-            for first in range(0, len(spans), crew.n_threads):
-                group = range(first, min(first + crew.n_threads, len(spans)))
+            for first in range(0, len(spans), size):
+                group = range(first, min(first + size, len(spans)))
                 crew.each(one, group)
+                yield [found.pop(index) for index in group], crew
                 run.report(group.stop, len(spans))
-                for index in group:
-                    yield found.pop(index)
 
     def gram_of_features(self, run: Run = ALONE) -> FloatArray:
         """Return FᵀF, from one stream, which also meets the diagonal of K."""
@@ -309,14 +329,21 @@ class NeighborOperator(FeatureOperator):
         def work(rows: slice) -> Any:
             F = self.block(rows)
             lengths[rows] = _lengths(F)
-            F = self._weighted(F, rows)
+            return self._weighted(F, rows)
+
+        def multiplied(rows: slice) -> Any:
+            F = work(rows)
             return F.T @ F
 
-        total: Any = None
-        for part in self._over_spans(work, run):
-            total = part if total is None else total + part
+        if sums_densely():
+            # Views of F that is held cost nothing, and a stripe stays in the cache through all.
+            views = self.held is not None and self.root_weights is None
+            spans = self._over_spans(work, run, _SPANS if views else None)
+            total = dense_gram(spans, self.map.count, run.n_threads)
+        else:
+            total = sparse_gram(self._over_spans(multiplied, run))
         self._known_diagonal = lengths
-        return total.toarray()
+        return total
 
     def product(self, coefficients: FloatArray, run: Run = ALONE) -> FloatArray:
         """Return F @ coefficients, n × width in float64, from one stream."""
