@@ -40,6 +40,20 @@ def built(X, weights=None, pack=True, **options):
     return operator
 
 
+@pytest.fixture
+def asked(monkeypatch):
+    """The distances that were asked for, block by block."""
+    counts = []
+    nearest = Anchors.nearest
+
+    def counted(self, rows):
+        counts.append(rows.shape[0] * len(self))
+        return nearest(self, rows)
+
+    monkeypatch.setattr(Anchors, "nearest", counted)
+    return counts
+
+
 def textbook_kernel(operator, X, weights=None):
     """K from the definition, by dense loops over the anchors that the operator has."""
     X = X.toarray() if sparse.issparse(X) else X
@@ -402,15 +416,7 @@ def test_equal_rows_of_other_weights_have_one_label_and_predict_gives_it(n_refin
     assert len(np.unique(np.column_stack([X, model.labels_]), axis=0)) == 3
 
 
-def test_distances_of_samples_without_weight_are_counted(monkeypatch):
-    asked = []
-    nearest = Anchors.nearest
-
-    def counted(self, rows):
-        asked.append(rows.shape[0] * len(self))
-        return nearest(self, rows)
-
-    monkeypatch.setattr(Anchors, "nearest", counted)
+def test_distances_of_samples_without_weight_are_counted(asked):
     model = KernelKMeans(3, kernel_params={"n_anchors": 30}, random_state=0)
     model.fit(data(), sample_weight=weights_of("zeros"))
     assert model.stats_["distances"] == sum(asked) == N * 120
@@ -432,15 +438,7 @@ def test_a_row_keeps_its_neighbours_whatever_rows_stand_beside_it():
         assert (np.vstack(parts) == whole).all()
 
 
-def test_distances_are_counted(monkeypatch):
-    asked = []
-    nearest = Anchors.nearest
-
-    def counted(self, rows):
-        asked.append(rows.shape[0] * len(self))
-        return nearest(self, rows)
-
-    monkeypatch.setattr(Anchors, "nearest", counted)
+def test_distances_are_counted(asked, monkeypatch):
     X = data()
     for n_refine, pack in itertools.product((0, 3), (True, False)):
         monkeypatch.setattr("sketchmeans.estimators.memory.choose", _chooser(pack))

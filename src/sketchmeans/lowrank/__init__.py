@@ -6,12 +6,13 @@ method             meets                   kernel entries               K̂ ≼ 
 one_pass           all of K, q passes      q · n(n + 1)/2               late: yes; early: no
 exact              all of K                n², or tens of passes        yes
 filtered           a sparse K, hundreds    stored ones · passes         yes
+sparse_features    sparse features         none                         K itself
 nystrom            m columns               n · m                        yes
 greedy_cholesky    m columns               n · m                        yes
 rp_cholesky        m columns               n · m                        yes
 =================  ======================  ===========================  =========================
 
-``filtered`` is how ``exact`` goes about a sparse kernel.
+``filtered`` is how ``exact`` goes about a sparse kernel, ``sparse_features`` about neighbours.
 ``approximate(operator, name, request)`` calls any of them by name. ``core`` has what they share,
 ``needs`` the memory that each takes, ``landmarks`` where columns are chosen, and ``streams`` the
 sketch of a kernel whose columns are pushed.

@@ -73,7 +73,8 @@ class Whole:
     operator: FeatureOperator
     """K̂, streamed: F's columns are those of the factor, in the same order, and more."""
     gram: Gram | None = None
-    """FᵀF and FᵀJF; None where the factor holds all columns."""
+    """FᵀF and FᵀJF; None where the factor holds all columns, and for sparse features, of which the
+    operator is K itself."""
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,9 @@
 ``base`` is the one abstraction, ``KernelOperator``; each way to have a kernel is one final class:
 ``data`` (rows and a kernel of ours, by ``tiles``), ``callables`` (a function that the caller
 wrote), ``precomputed`` (a matrix or a memory map) and ``graphs`` (a sparse matrix). ``features`` is
-K̂ = FFᵀ by a feature map, streamed; its maps are ``monomials`` (a polynomial kernel itself) and
-``landmarks`` (any kernel, from below). ``cross`` is the kernel between new points and the samples.
+K̂ = FFᵀ by a feature map, streamed; its maps are ``monomials`` (a polynomial kernel itself),
+``landmarks`` (any kernel, from below) and ``neighbors`` (sparse ones: the neighbours kernel; with
+``anchors`` and ``gram``). ``cross`` is the kernel between new points and the samples.
 
 Operators know nothing of methods. May import: kernels, engine.
 """
