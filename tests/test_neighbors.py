@@ -422,6 +422,25 @@ def test_distances_of_samples_without_weight_are_counted(asked):
     assert model.stats_["distances"] == sum(asked) == N * 120
 
 
+def test_every_set_of_anchors_is_drawn_also_where_sampled_ones_repeat():
+    X = sparse.random(300, 100_000, density=1e-4, random_state=0, format="csr")
+    X = sparse.vstack([X, X], format="csr")
+    operator = built(X, n_anchors=200)
+    assert len(operator.map.graphs) == 4
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "sparse anchors"])
+def test_ties_go_to_the_first_anchor_and_are_found_among_all(kind):
+    random = np.random.default_rng(0)
+    rows = random.integers(0, 2, (500, 12)).astype(float)
+    points = np.unique(random.integers(0, 2, (150, 12)).astype(float), axis=0)
+    distances = np.square(rows[:, None] - points).sum(axis=2)
+    truth = np.sort(np.argsort(distances, axis=1, kind="stable")[:, :5], axis=1)
+    given = rows if kind == "dense" else sparse.csr_matrix(rows)
+    anchors = Anchors(sparse.csr_matrix(points) if kind == "sparse anchors" else points, 5)
+    np.testing.assert_array_equal(anchors.nearest(given), truth)
+
+
 def test_wide_sparse_rows_are_not_refused_for_memory_that_they_do_not_take():
     X = sparse.random(1000, 100_000, density=1e-4, random_state=0, format="csr")
     model = KernelKMeans(2, random_state=0, memory_limit="500MB").fit(X)
@@ -440,7 +459,8 @@ def test_a_row_keeps_its_neighbours_whatever_rows_stand_beside_it():
 
 def test_distances_are_counted(asked, monkeypatch):
     X = data()
-    for n_refine, pack in itertools.product((0, 3), (True, False)):
+    for n_refine, pack, n in itertools.product((0, 3), (True, False), (N, 100)):
+        X = data(n=n)  # and fewer samples than anchors in all
         monkeypatch.setattr("sketchmeans.estimators.memory.choose", _chooser(pack))
         asked.clear()
         model = KernelKMeans(
@@ -454,10 +474,10 @@ def test_distances_are_counted(asked, monkeypatch):
         assert model.stats_["distances"] == sum(asked)
         assert model.stats_["kernel_entries"] == model.stats_["passes"] == 0
         if pack:
-            assert sum(asked) == N * 120  # one visit
+            assert sum(asked) == n * 120  # one visit
         asked.clear()
         model.predict(X)
-        assert sum(asked) == N * 120
+        assert sum(asked) == n * 120
 
 
 def _chooser(pack):

@@ -61,8 +61,8 @@ def normalized(A: Any) -> NormalizedGraph:
     from 0 to 1: a positive semidefinite kernel, with a certificate.
 
     What tells clusters of a graph apart are its k leading eigenvectors alone, whose eigenvalues lie
-    close together below 1. So take ``rank=k``, and ``method="exact"``, which iterates until it has
-    them; two passes with a sketch, as ``method="auto"`` makes, do not come near.
+    close together below 1. So take ``rank=k``; ``method="auto"`` is "exact" for a sparse kernel,
+    which iterates until it has them. Two passes with a sketch (``n_passes=2``) do not come near.
 
     Isolated vertices have weight 0 and a kernel of zeros: they change nothing, and get the label
     of the cluster whose mean is nearest to 0. A warning tells how many there are, and of more than

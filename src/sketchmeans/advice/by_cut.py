@@ -156,7 +156,7 @@ def _share_cut(model: KernelKMeans, embedded: Embedded, k: int) -> float:
         labels, sums = refined.labels, refined.sums
     else:
         sums = cluster_sums(operator, labels, None, run)
-    cut = cut_certificate(labels, embedded.low_rank, sums, None, k).normalized_cut
+    cut = cut_certificate(labels, embedded.low_rank, sums, None).normalized_cut
     assert cut is not None
     return cut / (k - 1)
 

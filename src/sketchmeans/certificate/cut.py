@@ -22,9 +22,10 @@ def cut_certificate(
     approximation: LowRank,
     sums: FloatArray,
     weights: FloatArray | None,
-    n_clusters: int,
 ) -> Certificate:
     """Return what is known of labels on a kernel with sparse features.
+
+    Clusters without members are not counted: the bounds are for as many as have some.
 
     Parameters
     ----------
@@ -34,8 +35,6 @@ def cut_certificate(
     sums : array of shape (columns of F, clusters)
         Of the rows of F over the clusters, weighted.
     weights : array of shape (n,), optional
-    n_clusters : int
-        Clusters that were asked for; some may have no members.
     """
     sizes = np.bincount(labels, masses(weights, len(labels)), sums.shape[1])
     full = sizes > 0
@@ -50,7 +49,7 @@ def cut_certificate(
     least = float((1 - leading).sum()) - count * rounding
     objective, slack = trace - within, rounding * (trace + count)
     return Certificate(
-        n_clusters=n_clusters,
+        n_clusters=count,
         trace_kernel=trace,
         trace_error=approximation.trace_error,
         objective=max(objective, 0.0),

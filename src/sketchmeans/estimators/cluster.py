@@ -250,7 +250,7 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
             cost = Cost(entries=features.stream_entries, distances=features.stream_distances)
         if by_neighbors:
             assert sums is not None
-            return cut_certificate(labels, low_rank, sums, embedded.weights, self.n_clusters), cost
+            return cut_certificate(labels, low_rank, sums, embedded.weights), cost
         wanted = Wanted(
             self.n_clusters,
             objective_at_most=at_most,

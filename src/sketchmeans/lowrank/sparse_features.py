@@ -18,9 +18,9 @@ SEEN_BEYOND = 10
 def from_sparse_features(operator: NeighborOperator, *, rank: int, run: Run = ALONE) -> LowRank:
     """Decompose K = FFᵀ through FᵀF, or where there are more columns than samples through FFᵀ.
 
-    Distances: n × anchors, once if F is held and three times if it is made again. Kernel entries:
-    none. Memory: F, the anchors, n × rank numbers, and a few matrices as large as the lesser of
-    anchors and samples, squared.
+    Distances: those of ``build``, and n × anchors for each of two streams if F is made again (one,
+    where there are more columns than samples). Kernel entries: none. Memory: F, the anchors, n ×
+    rank numbers, and a few matrices as large as the lesser of anchors and samples, squared.
     """
     distances = operator.build(run.part(0, 3))
     n, width = operator.shape[0], operator.map.count
@@ -30,7 +30,7 @@ def from_sparse_features(operator: NeighborOperator, *, rank: int, run: Run = AL
         if width <= n:
             matrix = operator.gram_of_features(run.part(1, 3))
         else:
-            F = operator.features(slice(0, n))
+            F = operator.all_features()
             matrix = (F @ F.T).toarray()
         distances += operator.stream_distances
         values, vectors = linalg.eigh(

@@ -15,6 +15,7 @@ from scipy import sparse
 from sketchmeans._arrays import Array
 from sketchmeans.blocks import rows_of
 from sketchmeans.checks import check_count
+from sketchmeans.kernels.neighbors import MOST_GRAPHS
 from sketchmeans.models.checks import INTEGERS, Spec, check_flag, check_range, checked_csr
 from sketchmeans.models.container import ModelFileError
 from sketchmeans.operators import NeighborFeatures, NeighborPoints
@@ -23,8 +24,6 @@ from sketchmeans.text import called
 
 FIELDS = {"kind", "dtype", "unit_rows", "centered", "exponent", "n_neighbors", "anchors", "sparse"}
 """What a header says of anchors."""
-MOST_GRAPHS = 1000
-"""Sets of anchors in a file: each takes some kilobytes of its own, however few its anchors."""
 HIGHEST_EXPONENT = 1100
 """Of the power of two that brings data near one: beyond that of any float."""
 FARTHEST = 2.0**42

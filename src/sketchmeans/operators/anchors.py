@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
 from sketchmeans._arrays import FloatArray, IntArray
-from sketchmeans.blocks import dense, first_distinct, row_norms, sums_of_squares
+from sketchmeans.blocks import dense, first_distinct, row_blocks, row_norms, sums_of_squares
 from sketchmeans.centers import centers, rows_for_centers, subsample
 from sketchmeans.engine import engine_name
 from sketchmeans.engine.nearest import PackedAnchors
@@ -21,6 +22,8 @@ DENSE = 1 << 22
 """Numbers of dense anchors that sparse data may always have: 32 MB."""
 MORE = 3
 """Anchors that are looked at beyond the nearest ones, so that rounding does not choose."""
+COARSE = 1e-6
+"""Products of sparse rows are not trusted where they may be off by this part of a distance."""
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -139,25 +142,45 @@ class Anchors:
             unsure = np.partition(squares, kept - 1, axis=1)[:, kept - 1] >= last
         order = np.lexsort((found, squares))[:, :kept]
         nearest = np.sort(np.take_along_axis(found, order, axis=1), axis=1).astype(np.int32)
-        if self._looked_at < len(self):
-            for row in np.flatnonzero(unsure):
-                nearest[row] = self._by_differences(rows[row : row + 1])
+        if self._looked_at < len(self) and unsure.any():
+            places = np.flatnonzero(unsure)
+            coarse = slack > COARSE * squares.max(axis=1)
+            if sparse.issparse(rows):
+                for row in places[coarse[places]]:
+                    nearest[row] = self._first(self._differences(rows[row]))
+                places = places[~coarse[places]]
+            for block in row_blocks(len(places), 256):
+                few = rows[places[block]]
+                nearest[places[block]] = self._first(self._all_squares(few))
         return nearest
+
+    def _first(self, squares: FloatArray) -> IntArray:
+        """Return the smallest of each row, of equal ones the first, by their places."""
+        order = np.argsort(squares, axis=1, kind="stable")
+        return np.sort(order[:, : self.n_neighbors], axis=1)
+
+    def _all_squares(self, rows: Any) -> FloatArray:
+        """Return squared distances to all anchors: by differences, of sparse rows by products.
+
+        Those of whole numbers are exact either way.
+        """
+        if not sparse.issparse(rows):
+            return cdist(rows, self.points, "sqeuclidean")
+        inner = dense(rows @ self.points.T)
+        return sums_of_squares(rows)[:, None] - 2 * inner + self._norms
 
     def _slack(self, rows: Any) -> FloatArray:
         """Return what a squared distance by products may be off by."""
         terms = int(np.diff(rows.indptr).max(initial=0)) if sparse.issparse(rows) else rows.shape[1]
-        return 2 * (terms + 8) * _EPS * (np.square(row_norms(rows)) + self._norms.max())
+        return 2 * (terms + 8) * _EPS * (sums_of_squares(rows) + self._norms.max())
 
-    def _by_differences(self, row: Any) -> IntArray:
-        """Return the nearest anchors of one row, from differences with all of them."""
+    def _differences(self, row: Any) -> FloatArray:
+        """Return the squared distances of one sparse row to all anchors, from differences."""
         if sparse.issparse(self.points):
             away = self.points - sparse.csr_matrix(np.ones((len(self), 1))) @ row
-            squares = sums_of_squares(sparse.csr_matrix(away))
-        else:
-            away = self.points - dense(row)
-            squares = np.vecdot(away, away)
-        return np.sort(np.argsort(squares, kind="stable")[: self.n_neighbors])
+            return sums_of_squares(sparse.csr_matrix(away))[None]
+        away = self.points - dense(row)
+        return np.vecdot(away, away)[None]
 
     @cached_property
     def _packed(self) -> PackedAnchors:
@@ -170,7 +193,7 @@ class Anchors:
 
     @cached_property
     def _norms(self) -> FloatArray:
-        return np.square(row_norms(self.points))
+        return sums_of_squares(self.points)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is made again where it is asked for."""
@@ -185,25 +208,26 @@ def searched_natively(rows: Any) -> bool:
 
 def find_anchors(
     X: Any, frame: Frame, possible: IntArray, weights: FloatArray | None, count: int, seed: int
-) -> Any:
+) -> tuple[Any, bool]:
     """Return where anchors stand, as the frame shows them: at centers of K-means, or at samples.
 
-    Of a seeded subsample. Where it has no more distinct rows than there are to be anchors, those
+    And whether they are all rows that there are, so that another seed would give the same. Of a
+    seeded subsample. Where it has no more distinct rows than there are to be anchors, those
     rows are; for wide sparse rows, whose dense centers would take more than the data, some are.
     """
     chosen = subsample(possible, rows_for_centers(count), seed)
     rows = frame.rows(X[chosen])
     distinct = first_distinct(rows, count + 1)
     if len(distinct) <= count:
-        return rows[distinct]
+        return rows[distinct], len(chosen) == len(possible)
     if takes_samples(X, count):
         random = np.random.default_rng([seed, count])
         among = chosen[np.sort(random.choice(len(chosen), count, replace=False))]
         few = frame.rows(X[among])
-        return few[first_distinct(few, count)]
+        return few[first_distinct(few, count)], False
     mass = None if weights is None else weights[chosen]
     found = centers(rows, mass, count, seed)
-    return unit_rows(found) if frame.unit_rows else found
+    return unit_rows(found) if frame.unit_rows else found, False
 
 
 def takes_samples(X: Any, count: int) -> bool:

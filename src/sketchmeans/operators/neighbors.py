@@ -222,9 +222,9 @@ class NeighborOperator(FeatureOperator):
     def build(self, run: Run = ALONE) -> int:
         """Find the anchors and what they hold; keep F if the run allows copies.
 
-        Returns the distances that it took: n × anchors, and as many once more where an anchor is
-        among the nearest of no sample. Such ones are let go and the nearest are looked for anew,
-        so that new points do not meet them either.
+        Returns the distances that it took: n × anchors, and again where an anchor is among the
+        nearest of no sample. Such ones are let go and the nearest are looked for anew, so that new
+        points do not meet them either.
         """
         frame = Frame.of(self._X, self.options.metric)
         graphs = self._find_graphs(frame)
@@ -252,10 +252,10 @@ class NeighborOperator(FeatureOperator):
         graphs: list[Anchors] = []
         for index in range(options.graphs):
             seed = int(np.random.default_rng([self.seed, index]).integers(2**31 - 1))
-            points = find_anchors(self._X, frame, possible, self.weights, count, seed)
+            points, are_all = find_anchors(self._X, frame, possible, self.weights, count, seed)
             graphs.append(Anchors(points, options.n_neighbors))
-            if points.shape[0] < count or count == len(possible):
-                break  # all distinct rows are anchors: another set would be the same
+            if are_all:
+                break
         return graphs
 
     def _visit(self, run: Run) -> list[FloatArray]:
@@ -321,6 +321,13 @@ class NeighborOperator(FeatureOperator):
                 crew.each(one, group)
                 yield [found.pop(index) for index in group], crew
                 run.report(group.stop, len(spans))
+
+    def all_features(self) -> Any:
+        """Return F as a whole, for few samples; the diagonal of K is met with it."""
+        rows = slice(0, self.shape[0])
+        F = self.block(rows)
+        self._known_diagonal = _lengths(F)
+        return self._weighted(F, rows)
 
     def gram_of_features(self, run: Run = ALONE) -> FloatArray:
         """Return FᵀF, from one stream, which also meets the diagonal of K."""
