@@ -41,6 +41,13 @@ def built(X, weights=None, pack=True, **options):
 
 
 @pytest.fixture
+def small_blocks(monkeypatch):
+    """Blocks of few rows, so that there are some for every thread."""
+    monkeypatch.setattr("sketchmeans.operators.neighbors._ROWS", 100)
+    monkeypatch.setattr("sketchmeans.operators.neighbors._SPANS", 5)
+
+
+@pytest.fixture
 def asked(monkeypatch):
     """The distances that were asked for, block by block."""
     counts = []
@@ -169,8 +176,8 @@ def test_no_partition_of_few_samples_cuts_less_than_the_bound_says():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("weighting", ["none", "zeros"])
-def test_the_same_bits_on_any_threads_and_under_any_limit(kind, dtype, metric, weighting):
-    n = 1500
+def test_the_same_bits_on_any_threads(kind, dtype, metric, weighting, small_blocks):
+    n = 900
     X, weights = data(kind, dtype, n), weights_of(weighting, n)
 
     def fit(**options):
@@ -196,7 +203,7 @@ def test_the_same_bits_on_any_threads_and_under_any_limit(kind, dtype, metric, w
         assert first.certificate_ == model.certificate_
 
 
-def test_features_that_are_made_again_are_those_that_are_held():
+def test_features_that_are_made_again_are_those_that_are_held(small_blocks):
     X = data(n=2000)
     held, again = (
         approximate(

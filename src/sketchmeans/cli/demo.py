@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sketchmeans._arrays import FloatArray, IntArray
     from sketchmeans.estimators import KernelKMeans
 
-COLUMNS, LINES = 46, 19
+COLUMNS, LINES = 46, 17
 
 
 @click.command(epilog=examples("sketchmeans demo", "sketchmeans demo --write examples"))
