@@ -24,14 +24,15 @@ import numpy as np
 from sketchmeans import KernelKMeans
 from sketchmeans.engine import fwht
 X = np.vstack([np.zeros((20, 2)), np.full((20, 2), 5.0)]) + np.eye(40, 2)
-model = KernelKMeans(2, random_state=0).fit(X)
-assert model.stats_["engine"] == "numpy", model.stats_
-assert len(set(model.labels_[:20])) == len(set(model.labels_[20:])) == 1
+for kernel, engine in (("rbf", "numpy"), ("neighbors", "sparse features")):
+    model = KernelKMeans(2, kernel=kernel, random_state=0).fit(X)
+    assert model.stats_["engine"] == engine, model.stats_
+    assert len(set(model.labels_[:20])) == len(set(model.labels_[20:])) == 1
 assert (fwht(np.ones((8, 1)))[:, 0] == [8, 0, 0, 0, 0, 0, 0, 0]).all()
 import os
 os.environ["SKETCHMEANS_ENGINE"] = "native"
 try:
-    KernelKMeans(2).fit(X)
+    KernelKMeans(2, kernel="rbf").fit(X)
 except ImportError as error:
     assert "was not built" in str(error), error
 else:
