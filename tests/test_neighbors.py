@@ -352,6 +352,14 @@ def test_difficult_data_are_clustered_without_an_error_or_a_warning_of_numbers(n
     assert str(model.certificate_)
 
 
+def test_few_distinct_rows_are_told_apart():
+    X = np.repeat(np.array([[0.0, 0.0], [1.0, 0.0], [50.0, 50.0], [51.0, 50.0]]), 20, axis=0)
+    for rows, k in ((X, 2), (X[:40], 2), (X[20:60], 2)):
+        labels = KernelKMeans(k, random_state=0).fit_predict(rows)
+        y = np.repeat(np.arange(len(rows) // 20), 20) // (2 if len(rows) == 80 else 1)
+        assert nmi(y, labels) == pytest.approx(1)
+
+
 def test_two_far_groups_are_found_far_from_the_origin_in_float32():
     random = np.random.default_rng(0)
     X = np.vstack([random.normal(size=(100, 3)), random.normal(size=(100, 3)) + 20])

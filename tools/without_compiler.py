@@ -23,7 +23,7 @@ CHECK = """
 import numpy as np
 from sketchmeans import KernelKMeans
 from sketchmeans.engine import fwht
-X = np.vstack([np.zeros((20, 2)), np.full((20, 2), 5.0)]) + np.eye(40, 2)
+X = np.random.default_rng(0).normal(size=(40, 2)) + np.repeat([[0.0], [20.0]], 20, axis=0)
 for kernel, engine in (("rbf", "numpy"), ("neighbors", "sparse features")):
     model = KernelKMeans(2, kernel=kernel, random_state=0).fit(X)
     assert model.stats_["engine"] == engine, model.stats_

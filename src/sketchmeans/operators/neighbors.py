@@ -253,7 +253,11 @@ class NeighborOperator(FeatureOperator):
         for index in range(options.graphs):
             seed = int(np.random.default_rng([self.seed, index]).integers(2**31 - 1))
             points, are_all = find_anchors(self._X, frame, possible, self.weights, count, seed)
-            graphs.append(Anchors(points, options.n_neighbors))
+            # Half of them, where there are no more: were all anchors near to every sample, the
+            # kernel would be the same for all pairs.
+            half = max(points.shape[0] // 2, 1)
+            enough = options.n_neighbors < points.shape[0]
+            graphs.append(Anchors(points, options.n_neighbors if enough else half))
             if are_all:
                 break
         return graphs
