@@ -420,15 +420,17 @@ def test_nearest_anchors_are_exact_where_products_lose_all_digits(kind, offset):
 
 
 @pytest.mark.parametrize("n_refine", [0, 5])
-def test_equal_rows_of_other_weights_have_one_label_and_predict_gives_it(n_refine):
-    random = np.random.default_rng(0)
-    X = random.normal(size=(3, 2))[random.integers(0, 3, 60)]
-    model = KernelKMeans(5, n_refine=n_refine, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.fit(X, sample_weight=random.random(60) + 0.1)
-    assert (model.predict(X) == model.labels_).all()
-    assert len(np.unique(np.column_stack([X, model.labels_]), axis=0)) == 3
+@pytest.mark.parametrize("distinct", [3, 8, 12])
+def test_equal_rows_of_other_weights_have_one_label(distinct, n_refine):
+    for seed in range(4):
+        random = np.random.default_rng(seed)
+        X = random.normal(size=(distinct, 2))[random.integers(0, distinct, 80)]
+        model = KernelKMeans(distinct + 4, n_refine=n_refine, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(X, sample_weight=random.random(80) + 0.1)
+        both = np.column_stack([X, model.labels_])
+        assert len(np.unique(both, axis=0)) == len(np.unique(X, axis=0))
 
 
 def test_distances_of_samples_without_weight_are_counted(asked):
