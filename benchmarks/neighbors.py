@@ -5,7 +5,7 @@ stretched sets. ``growth``: cores and shells of 20 features in float32 from 20,0
 million, beside scikit-learn's KMeans with ten starts and, at 20,000, SpectralClustering; every fit
 in a process of its own, peak memory above data and imports. ``choices``: the mean NMI over the sets
 of ``benchmarks.kernel_sets`` with other anchors, neighbours, graphs, ranks, refinements, rows of
-length one, or weights that fall with the distance (three seeds). ::
+length one, walks, or weights that fall with the distance (three seeds). ::
 
     python -m benchmarks.neighbors [seeds] [growth] [choices]
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from unittest.mock import patch
@@ -30,10 +31,10 @@ from benchmarks.kernel_sets import SETS, scored
 from benchmarks.processes import forget_peak, measured, peak_bytes
 from benchmarks.timing import SEED, Report, Target, environment, facts
 from sketchmeans import KernelKMeans
-from sketchmeans.estimators import cluster
+from sketchmeans.estimators import many_rows, walks
 from sketchmeans.kernels.neighbors import NeighborOptions
 from sketchmeans.operators import NeighborOperator
-from sketchmeans.operators.neighbors import regular_csr
+from sketchmeans.operators.neighbor_features import regular_csr
 
 DRAWN = ("moons .05", "circles", "two spirals", "three spirals", "stretched blobs", "moons .1")
 SIZES = (20_000, 100_000, 1_000_000)
@@ -149,13 +150,23 @@ def falling(name: str, seed: int, steepness: float) -> float:
 
 def unit_rows() -> AbstractContextManager[Any]:
     """Scale the rows that K-means starts on to length one."""
-    start = cluster.best_start
+    start = walks.best_start
 
     def scaled(model: Any, given: Any, Y: np.ndarray, *rest: Any, **options: Any) -> Any:
         norms = np.maximum(np.linalg.norm(Y, axis=1, keepdims=True), 1e-300)
         return start(model, given, Y / norms, *rest, **options)
 
-    return patch.object(cluster, "best_start", scaled)
+    return patch.object(walks, "best_start", scaled)
+
+
+def walking(*lengths: float) -> Callable[[], AbstractContextManager[Any]]:
+    """Start from walks of these lengths, beside the endless one."""
+    return lambda: patch.object(walks, "LENGTHS", lengths)
+
+
+def walked_rows(count: int) -> Callable[[], AbstractContextManager[Any]]:
+    """Let walks see so many rows."""
+    return lambda: patch.object(many_rows, "WALKED", count)
 
 
 CHOICES: dict[str, dict[str, Any]] = {
@@ -168,7 +179,13 @@ CHOICES: dict[str, dict[str, Any]] = {
     "rank K + 10": {"extra": 10},
     "no refinement": {"n_refine": 0},
     "20 refinements": {"n_refine": 20},
-    "rows of length one": {"around": unit_rows},
+    "no walks": {"around": walking()},
+    "one walk, of length 1": {"around": walking(1.0)},
+    "walks of 0.18, 0.25, 0.35, 0.5, 0.7, 1, 2": {
+        "around": walking(0.18, 0.25, 0.35, 0.5, 0.7, 1.0, 2.0)
+    },
+    "walks on 1,000 rows": {"around": walked_rows(1000)},
+    "no walks, rows of length one": {"extra": 0, "around": unit_rows},
 }
 
 
@@ -198,7 +215,7 @@ def _chosen(name: str, seed: int, **choice: Any) -> float:
     around = choice.pop("around", nullcontext)
     _, y, k = SETS[name](seed)
     options = {key: choice.pop(key) for key in ("n_refine",) if key in choice}
-    if extra := choice.pop("extra", 0):
+    if (extra := choice.pop("extra", None)) is not None:
         options["rank"] = k + extra
     if share := choice.pop("share", 0):
         choice["n_anchors"] = int(np.clip(len(y) // share, 50, 1000 if share == 2 else 500))

@@ -16,7 +16,7 @@ from sketchmeans.kernels.neighbors import NeighborOptions
 from sketchmeans.operators import NeighborOperator
 from sketchmeans.operators.anchors import MORE, Anchors
 from sketchmeans.operators.gram import dense_gram
-from sketchmeans.operators.neighbors import regular_csr
+from sketchmeans.operators.neighbor_features import regular_csr
 
 native = pytest.importorskip("sketchmeans.engine._native", reason="the native engine was not built")
 

@@ -8,11 +8,10 @@ clusters are close to one, then there is a gap. ``python -m benchmarks.choosing`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.cluster import KMeans
 
 from sketchmeans.advice.evidence import (
     CLEAR_GAP,
@@ -27,10 +26,10 @@ from sketchmeans.certificate.cut import cut_certificate
 from sketchmeans.certificate.objective import cluster_sums
 from sketchmeans.estimators.cluster import KernelKMeans
 from sketchmeans.estimators.embedded import Embedded
-from sketchmeans.estimators.kmeans import best_start
 from sketchmeans.estimators.landmark_lloyd import refine_by_landmarks
 from sketchmeans.estimators.parts import check_options
 from sketchmeans.estimators.sketched import embed
+from sketchmeans.estimators.walks import cluster_rows
 from sketchmeans.lowrank import ColumnStream
 from sketchmeans.operators import NeighborOperator
 from sketchmeans.text import Table, setting
@@ -139,15 +138,8 @@ def _share_cut(model: KernelKMeans, embedded: Embedded, k: int) -> float:
     """Cluster as a fit with k clusters does; return its cut over that of labels at random."""
     operator, run = embedded.operator, embedded.plan.run
     assert isinstance(operator, NeighborOperator)
-    seeds = embedded.random_state.randint(2**31 - 1, size=embedded.decision.n_init)
-    labels = best_start(
-        KMeans(k, max_iter=model.max_iter, tol=model.tol),
-        seeds,
-        np.ascontiguousarray(embedded.embedding[:, :k]),
-        None,
-        side_by_side=embedded.plan.n_starts,
-        n_threads=run.n_threads,
-    ).labels_
+    leading = np.ascontiguousarray(embedded.embedding[:, :k])
+    labels = cluster_rows(model, replace(embedded, embedding=leading), k).start.labels_
     if n_iter := embedded.decision.n_refine:
         diagonal = operator.diagonal()
         refined = refine_by_landmarks(

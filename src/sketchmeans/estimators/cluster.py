@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClusterMixin
-from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from sketchmeans._arrays import FloatArray, IntArray
@@ -25,7 +24,7 @@ from sketchmeans.estimators.deciding import Decision
 from sketchmeans.estimators.documents import described_by
 from sketchmeans.estimators.embedded import Embedded
 from sketchmeans.estimators.embedding import KernelEmbedding
-from sketchmeans.estimators.kmeans import best_start, inertia, move_centers, nearest_centers
+from sketchmeans.estimators.kmeans import inertia, move_centers, nearest_centers
 from sketchmeans.estimators.landmark_lloyd import (
     LandmarkCentroids,
     RefinedByLandmarks,
@@ -35,6 +34,7 @@ from sketchmeans.estimators.lloyd import Refined, refine
 from sketchmeans.estimators.memory import Budget
 from sketchmeans.estimators.progress import FitProgress, with_callbacks
 from sketchmeans.estimators.sketched import SketchedEstimator, work_of
+from sketchmeans.estimators.walks import cluster_rows
 from sketchmeans.lowrank import ColumnStream
 from sketchmeans.lowrank.result import Cost
 from sketchmeans.operators import NeighborOperator
@@ -183,6 +183,7 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
             n_clusters=self.n_clusters,
             n_init=decision.n_init,
             n_refine=decision.n_refine,
+            walks=decision.walks,
         )
 
     @with_callbacks
@@ -207,15 +208,9 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
             embedded = self._embed(X, sample_weight, progress)
             check_clusters(self.n_clusters, len(embedded.embedding))
             with progress.stage("K-means"):
-                seeds = embedded.random_state.randint(2**31 - 1, size=embedded.decision.n_init)
-                found = best_start(
-                    KMeans(self.n_clusters, max_iter=self.max_iter, tol=self.tol),
-                    seeds,
-                    embedded.embedding,
-                    embedded.weights,
-                    side_by_side=embedded.plan.n_starts,
-                    n_threads=embedded.plan.run.n_threads,
-                )
+                walked = cluster_rows(self, embedded, self.n_clusters)
+                embedded = embedded.spending(walked.cost)
+            found = walked.start
             labels, at_most, sums = found.labels_, np.inf, None
             refined: Refined | RefinedByLandmarks | None = None
             whole = embedded.low_rank.whole
@@ -234,6 +229,8 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         self.cluster_centers_ = found.cluster_centers_
         self.labels_ = labels
         self._settle(embedded, refined)
+        if embedded.decision.walks:
+            self.stats_["walk"] = walked.steps
         self._warn_of_duplicates(embedded)
         return self
 

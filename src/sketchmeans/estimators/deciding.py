@@ -34,6 +34,8 @@ class Decision:
     n_passes: int
     n_refine: int
     n_init: int
+    walks: bool = False
+    """Whether K-means starts from walks of several lengths; of each, ``n_init`` times."""
 
 
 def hinted_method(estimator: Any) -> str | None:
@@ -73,13 +75,15 @@ def decide(estimator: Any, operator: KernelOperator | None) -> Decision:
     landmarks = METHODS[method].landmarks or isinstance(operator, NeighborOperator)
     if refine == "auto":
         refine = REFINEMENTS if landmarks else 0
+    # NOTE: labels of a walk are none of the embedding, so that predict needs those refined.
+    walks = isinstance(operator, NeighborOperator) and estimator.rank == "auto" and refine > 0
     if starts == "auto":
         starts = STARTS
-        if landmarks and operator is not None:
+        if landmarks and operator is not None and not walks:
             n, k = min(operator.shape[0], SOME), estimator._n_clusters
             cheap = int(START_COST / (n * k * (k + 10)))
             starts = min(max(cheap, STARTS), MOST_STARTS)
-    return Decision(method, why, int(passes), int(refine), int(starts))
+    return Decision(method, why, int(passes), int(refine), int(starts), walks)
 
 
 def _chosen(estimator: Any, operator: KernelOperator | None) -> tuple[str, str]:

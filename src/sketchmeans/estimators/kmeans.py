@@ -52,11 +52,11 @@ def best_start(
     weights = relative_weights(weights)
     count = drawn_rows(len(Y), model.n_clusters)
     if count is None:
-        best = _starts(model, seeds, Y, weights, side_by_side)[0]
+        best = starts_of(model, seeds, Y, weights, side_by_side)[0]
         return BestStart(best.labels_, best.cluster_centers_, best.n_iter_, best.inertia_)
     drawn = draw(Y, weights, count, model.n_clusters, seeds)
     some = Y[drawn.rows]
-    starts = _starts(model, more_seeds(seeds), some, drawn.hits, side_by_side)[:FEW]
+    starts = starts_of(model, more_seeds(seeds), some, drawn.hits, side_by_side)[:FEW]
     middle = some.mean(axis=0, dtype=np.float64).astype(Y.dtype)
     del some
     with Crew(n_threads) as crew:
@@ -67,7 +67,7 @@ def best_start(
     return BestStart(np.concatenate(end.labels), end.centers + middle, n_iter, end.inertia)
 
 
-def _starts(
+def starts_of(
     model: KMeans,
     seeds: Sequence[int],
     Y: FloatArray,

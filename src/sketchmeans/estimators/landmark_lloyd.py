@@ -142,6 +142,15 @@ def refine_by_landmarks(
     return RefinedByLandmarks(labels, centroids, inertia, sums, tuple(objectives), cost)
 
 
+def nearest_labels(
+    operator: FeatureOperator, centroids: LandmarkCentroids, diagonal: FloatArray, run: Run = ALONE
+) -> IntArray:
+    """Return the nearest of given means for every sample: one stream."""
+    step = _Step(operator.unweighted(), centroids, diagonal, None)
+    step.run(run)
+    return step.labels
+
+
 def _padded(sums: FloatArray, n_clusters: int) -> FloatArray:
     """Return the sums with columns of zeros for clusters behind the last one that has members."""
     return np.pad(sums, ((0, 0), (0, n_clusters - sums.shape[1])))

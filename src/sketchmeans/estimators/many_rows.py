@@ -44,6 +44,10 @@ FEW, TRIED = 3, 5
 The best then goes on to its end: ``python -m benchmarks.many_rows --choices``.
 """
 
+WALKED = 5000
+"""Rows that walks see (``estimators.walks``), or ``EACH`` for a cluster: their starts are many, and
+the anchors that they tell apart few. ``python -m benchmarks.neighbors choices`` compares."""
+
 _ROWS, _NUMBERS = 16_384, 1 << 20
 """Rows of a block, and numbers of a block and its distances; fixed, for they decide the bits.
 
@@ -57,6 +61,11 @@ def drawn_rows(n: int, n_clusters: int) -> int | None:
     """Return how many of n rows the starts see; None where they see all."""
     drawn = max(SOME, EACH * n_clusters)
     return drawn if n >= max(MANY, 2 * drawn) else None
+
+
+def walked_rows(n: int, n_clusters: int) -> int:
+    """Return how many of n rows walks see."""
+    return min(n, max(WALKED, EACH * n_clusters))
 
 
 def grid(n: int, n_clusters: int, columns: int) -> list[slice]:

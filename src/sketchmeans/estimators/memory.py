@@ -14,11 +14,12 @@ from scipy import sparse
 
 from sketchmeans.blocks import BLOCK
 from sketchmeans.engine.run import Run
-from sketchmeans.estimators.many_rows import drawn_rows, finish_bytes, starts_on_some
+from sketchmeans.estimators.many_rows import drawn_rows, finish_bytes, starts_on_some, walked_rows
 from sketchmeans.lowrank.methods import Method
 from sketchmeans.lowrank.needs import kmeans_bytes, takes_centers
 from sketchmeans.lowrank.nystrom import holds_columns
 from sketchmeans.lowrank.request import Request
+from sketchmeans.lowrank.sparse_features import SEEN_BEYOND
 from sketchmeans.operators import NeighborOperator
 from sketchmeans.operators.base import THREAD_BYTES, KernelOperator
 from sketchmeans.text import called, human
@@ -105,6 +106,8 @@ class Budget:
     n_clusters: int | None = None
     n_init: int = 1
     n_refine: int = 0
+    walks: bool = False
+    """Whether K-means starts from walks on the graph of the neighbours kernel."""
 
     def plan(self, method: Method, ask: Request) -> Plan:
         """Choose threads, packing and side-by-side starts; refuse what cannot keep the limit.
@@ -150,9 +153,11 @@ class Budget:
             stages.append(kept + self.operator.cross_bytes(rank, run))
         if self.n_clusters is not None:
             drawn = drawn_rows(n, self.n_clusters)
-            labels = self.n_init if drawn is None else 1
+            labels = self.n_init if drawn is None and not self.walks else 1
             kept += labels * n * 4 + n * 16  # the labels of all starts
-            if drawn is None:
+            if self.walks:
+                stages.append(kept + self._of_walks(rank, run, starts))
+            elif drawn is None:
                 stages.append(kept + starts * kmeans_bytes(n, self.n_clusters, embedding))
             else:
                 stages.append(kept + self._of_many_rows(drawn, rank, run, starts))
@@ -187,6 +192,20 @@ class Budget:
         n = self.operator.shape[0]
         sizes = n, self.n_clusters, rank, self.itemsize, run.n_threads
         return max(n * 16, starting, labels + finish_bytes(*sizes))
+
+    def _of_walks(self, rank: int, run: Run, starts: int) -> int:
+        """Return what the starts after walks take: rows that they see, and a stream over all."""
+        operator, n_clusters = self.operator, self.n_clusters
+        assert isinstance(operator, NeighborOperator)
+        assert n_clusters is not None
+        rows = walked_rows(operator.shape[0], n_clusters) + n_clusters
+        _, anchors, stored = operator.planned_sizes()
+        embedded = rows * (rank + SEEN_BEYOND) * 8
+        features = 3 * rows * stored * 12 + operator.block_bytes()
+        starting = 2 * embedded + starts * kmeans_bytes(rows, n_clusters, embedded)
+        each = rows * (4 * self.n_init + 32 * n_clusters + 64) + 4 * anchors * n_clusters * 8
+        streaming = operator.scratch_bytes(n_clusters, run) + operator.shape[0] * 24
+        return max(features + starting + each, streaming)
 
 
 def choose(

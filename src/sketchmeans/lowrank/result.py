@@ -75,6 +75,9 @@ class Whole:
     gram: Gram | None = None
     """FᵀF and FᵀJF; None where the factor holds all columns, and for sparse features, of which the
     operator is K itself."""
+    dual: FloatArray | None = None
+    """Of sparse features: what F is multiplied by for a column of each eigenvalue that is known,
+    those beyond the rank too."""
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from sketchmeans.lowrank.core import CUT, EPS
 from sketchmeans.lowrank.result import Cost, Facts, LowRank, Whole
 from sketchmeans.operators import NeighborOperator
 
-SEEN_BEYOND = 10
-"""Eigenvalues beyond the rank that are computed too: how many clusters there are shows in them."""
+SEEN_BEYOND = 20
+"""Eigenvalues and eigenvectors beyond the rank that are computed too: walks that end need them, and
+how many clusters there are shows in them."""
 
 
 def from_sparse_features(operator: NeighborOperator, *, rank: int, run: Run = ALONE) -> LowRank:
@@ -25,7 +26,7 @@ def from_sparse_features(operator: NeighborOperator, *, rank: int, run: Run = AL
     distances = operator.build(run.part(0, 3))
     n, width = operator.shape[0], operator.map.count
     order = min(n, width)
-    seen = slice(max(order - rank - SEEN_BEYOND, 0), order)
+    first = max(order - rank - SEEN_BEYOND, 0)
     with OneBlasThread():
         if width <= n:
             matrix = operator.gram_of_features(run.part(1, 3))
@@ -33,27 +34,26 @@ def from_sparse_features(operator: NeighborOperator, *, rank: int, run: Run = AL
             F = operator.all_features()
             matrix = (F @ F.T).toarray()
         distances += operator.stream_distances
-        values, vectors = linalg.eigh(
-            matrix, subset_by_index=[seen.start, seen.stop - 1], overwrite_a=True
-        )
+        values, vectors = linalg.eigh(matrix, subset_by_index=[first, order - 1], overwrite_a=True)
         del matrix
-        values, vectors = values[::-1], vectors[:, ::-1][:, :rank]
-        kept = values[: vectors.shape[1]] > CUT * order * EPS
-        vectors, leading = vectors[:, kept], values[: vectors.shape[1]][kept]
+        values, vectors = values[::-1], vectors[:, ::-1]
+        seen = values[values > CUT * order * EPS]
+        vectors, leading = vectors[:, : len(seen)], seen[:rank]
         if width <= n:
-            dual, factor = vectors, operator.product(vectors, run.part(2, 3))
+            dual, factor = vectors, operator.product(vectors[:, :rank], run.part(2, 3))
             distances += operator.stream_distances
         else:
-            dual, factor = F.T @ (vectors / np.sqrt(leading)), vectors * np.sqrt(leading)
+            dual = F.T @ (vectors / np.sqrt(seen))
+            factor = vectors[:, :rank] * np.sqrt(leading)
     trace = float(operator.diagonal().sum())
     return LowRank(
         factor=factor,
         eigenvalues=np.clip(values, 0.0, 1.0),
         rank=len(leading),
-        dual=dual,
+        dual=dual[:, :rank],
         facts=Facts(trace, 16 * EPS),
         eta=order * EPS,
         cost=Cost(distances=distances),
         new_points=operator.for_new_points(),
-        whole=Whole(operator),
+        whole=Whole(operator, dual=dual),
     )

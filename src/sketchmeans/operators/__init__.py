@@ -17,7 +17,8 @@ from sketchmeans.operators.features import FeatureOperator
 from sketchmeans.operators.graphs import SparseOperator
 from sketchmeans.operators.landmarks import LandmarkFeatures, LandmarkOperator
 from sketchmeans.operators.monomials import FeatureMapOperator
-from sketchmeans.operators.neighbors import NeighborFeatures, NeighborOperator, NeighborPoints
+from sketchmeans.operators.neighbor_features import NeighborFeatures, NeighborPoints
+from sketchmeans.operators.neighbors import NeighborOperator
 from sketchmeans.operators.precomputed import GivenOperator, GivenRows, PrecomputedOperator
 
 __all__ = [
