@@ -1,0 +1,148 @@
+"""Plain K-means on the same rows: what the kernel changed, and what that is worth in its terms.
+
+Rows count alike here: a fitted model does not keep the weights of its samples.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+
+from sketchmeans._arrays import FloatArray, IntArray
+from sketchmeans.blas import OneBlasThread
+from sketchmeans.centers import near_one, subsample
+from sketchmeans.certificate.objective import cluster_sums, exact_objective, memberships
+from sketchmeans.engine import Run
+from sketchmeans.estimators.fitted import kernel_of, run_of
+from sketchmeans.estimators.parts import parts_of
+from sketchmeans.lowrank.core import CUT, noise_level
+from sketchmeans.operators import (
+    FeatureOperator,
+    KernelOperator,
+    LandmarkFeatures,
+    LandmarkOperator,
+    NeighborOperator,
+    NewPoints,
+)
+
+PASS_ROWS = 10_000
+"""Rows up to which the exact objective is worth a pass over the kernel."""
+ROWS, NUMBERS = 10_000, 1 << 21
+"""Rows that K-means starts on, and numbers of them, at most; the others go to its centers."""
+EACH = 20
+"""Rows for a cluster, at the least."""
+STARTS = 4
+SAME = 1e-6
+"""The trace, and what anchors hold, agree to this part where all samples weigh one."""
+
+
+@dataclass(frozen=True)
+class PlainKMeans:
+    """What plain K-means finds in the rows of a fitted model."""
+
+    labels: IntArray
+    objective: float | None
+    """Of these labels, in the terms of the model's certificate: the normalized cut with
+    kernel="neighbors"; else the objective of the kernel, exactly or, where the model has landmarks
+    and many samples, what it is at most. None where neither is known, and for a model that was
+    fitted with weights: they are not kept, and its certificate counts them."""
+
+
+def plain_kmeans(model: Any, X: Any, *, random_state: int = 0) -> PlainKMeans | None:
+    """Cluster the training rows of a model by K-means without a kernel.
+
+    All rows weigh one. K-means starts on ``ROWS`` of them at most. The objective takes a stream
+    over the features of the kernel or the columns of the landmarks, or up to ``PASS_ROWS`` rows a
+    pass over the kernel: less than the fit did.
+
+    Parameters
+    ----------
+    model : KernelKMeans or FullKernelKMeans
+        Fitted.
+    X : array or CSR matrix of shape (n_samples, n_features)
+        Its training samples.
+    random_state : int
+        Of K-means, and of the rows that it starts on.
+
+    Returns
+    -------
+    PlainKMeans or None
+        None where there are no rows to cluster: for kernel="precomputed".
+    """
+    if isinstance(model.kernel, str) and model.kernel == "precomputed":
+        return None
+    operator = kernel_of(model, X)
+    if operator.shape[0] != len(model.labels_):
+        raise ValueError(
+            f"X has {operator.shape[0]} rows, but the model was fitted to {len(model.labels_)} "
+            "samples. Give the training samples."
+        )
+    labels = plain_labels(operator.data, model.n_clusters, random_state)
+    with OneBlasThread():
+        return PlainKMeans(labels, _objective(model, operator, labels, run_of(model)))
+
+
+def plain_labels(X: Any, n_clusters: int, seed: int) -> IntArray:
+    """Return the labels of K-means of rows, dense or sparse, the same for any threads."""
+    n, p = X.shape
+    most = max(min(ROWS, NUMBERS // p), EACH * n_clusters)
+    chosen = subsample(np.arange(n), most, seed)
+    scaled, _ = near_one(X)
+    model = KMeans(n_clusters, n_init=STARTS, random_state=seed)
+    with OneBlasThread(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the fit has told of equal rows
+        if len(chosen) == n:
+            return model.fit(scaled).labels_
+        return model.fit(scaled[chosen]).predict(scaled)
+
+
+def _objective(model: Any, operator: KernelOperator, labels: IntArray, run: Run) -> float | None:
+    """Return the objective of labels in the terms of the model's certificate, if it is known."""
+    if isinstance(operator, NeighborOperator):
+        return _cut(operator, labels, run)
+    diagonal = operator.diagonal()
+    trace, certified = float(diagonal.sum()), model.certificate_.trace_kernel
+    if abs(trace - certified) > SAME * abs(certified):
+        return None
+    if isinstance(operator, FeatureOperator):
+        return trace - _within(cluster_sums(operator, labels, None, run), labels)
+    if operator.shape[0] <= PASS_ROWS:
+        members = memberships(labels, np.ones(len(labels)), int(labels.max()) + 1)
+        return exact_objective(trace, members, operator.multiply(members, run).W)
+    points = parts_of(model).new_points
+    if getattr(model, "n_landmarks_", None) is None or operator.is_psd is False:
+        return None
+    features = _landmark_features(operator, points)
+    return trace - _within(cluster_sums(features, labels, None, run), labels)
+
+
+def _cut(operator: NeighborOperator, labels: IntArray, run: Run) -> float | None:
+    """Return the normalized cut; None where the anchors do not hold each of these rows once."""
+    sums = cluster_sums(operator, labels, None, run)
+    held = np.concatenate(operator.map.held)
+    once = np.sqrt(held / len(operator.map.graphs))
+    if not np.allclose(sums.sum(axis=1), once, rtol=SAME, atol=0.0):
+        return None
+    return max(len(np.unique(labels)) - _within(sums, labels), 0.0)
+
+
+def _within(sums: FloatArray, labels: IntArray) -> float:
+    """Return ⟨K, P⟩ from the sums of the rows of F over the clusters."""
+    sizes = np.bincount(labels, minlength=sums.shape[1])
+    full = sizes > 0
+    return float((np.square(sums[:, full]).sum(axis=0) / sizes[full]).sum())
+
+
+def _landmark_features(operator: KernelOperator, points: NewPoints) -> LandmarkOperator:
+    """Return K̂ of the samples by the landmarks that a model kept."""
+    landmarks: Any = points
+    A = landmarks.against(landmarks.data).dense()
+    values, vectors = np.linalg.eigh((A + A.T) / 2)
+    kept = values > CUT * noise_level(points.dtype, 0.0) * values[-1]
+    T = vectors[:, kept] / np.sqrt(values[kept])
+    return LandmarkOperator(operator, LandmarkFeatures(points, T, points.rows_at_once(T.shape[0])))
