@@ -144,7 +144,7 @@ def test_true_labels_are_counted_by_cluster(report, model):
 
 def test_certificate_spectrum_and_cost_are_those_of_the_model(report, model):
     known = model.certificate_
-    assert f"At most {known.relative_gap:.1%} above the best possible." in report.text
+    assert f"The objective is at most {known.relative_gap:.1%} above the least" in report.text
     numbers = {row[0]: row[1] for row in report.table("objective of these labels")}
     assert numbers["best possible objective"] == f"at least {known.optimum_lower:.6g}"
     assert numbers["trace that the embedding leaves out"] == f"{known.trace_error:.6g}"
@@ -191,7 +191,7 @@ def test_with_neighbours_it_tells_of_anchors_and_of_the_cut(moons, tmp_path):
     cut, least = known.normalized_cut, known.normalized_cut_lower
     words = (
         f"Normalized cut {cut:.4g}, {cut:.2%} of what labels at random have; no labels have less "
-        f"than {least:.4g}."
+        f"than {least:.4g} under this kernel."
     )
     assert page.text.count(words) == 2  # on top, and in its section
     numbers = {row[0]: row[1] for row in page.table("normalized cut of these labels")}
@@ -249,8 +249,8 @@ def test_a_model_with_neighbours_from_a_file_is_reported_alike(moons, tmp_path):
 def test_one_cluster_and_clusters_that_share_no_neighbour_are_reported(tmp_path):
     X = make_blobs(300, centers=[[0, 0], [0, 100], [100, 0]], random_state=0)[0]
     for k, words in (
-        (1, "One cluster cuts nothing."),
-        (3, "No two clusters share a neighbour: no"),
+        (1, "All samples are in one cluster: no other labels are possible."),
+        (3, "No two clusters share a neighbour under this kernel: no"),
     ):
         model = KernelKMeans(k, kernel="neighbors", random_state=0).fit(X)
         page = read(write_report(tmp_path / f"{k}.html", model, X, command="x"))

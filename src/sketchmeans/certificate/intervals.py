@@ -96,28 +96,30 @@ def _cuts(certificate: Certificate) -> list[Interval]:
 
 
 def verdict(certificate: Certificate) -> str:
-    """Return the certificate in one sentence.
+    """Return the certificate in one sentence, of this kernel alone; ``scope`` says what it is not.
 
     >>> verdict(Certificate(2, 1.0, 0.1, reason="Negative eigenvalues were seen."))
     'No bound. Negative eigenvalues were seen.'
     """
+    if certificate.n_clusters == 1:
+        return "All samples are in one cluster: no other labels are possible."
     if certificate.objective_upper is None:
         return f"No bound. {certificate.reason}"
     if measures_cut(certificate):
         return _cut_in_words(certificate)
     if certificate.relative_gap is None or certificate.relative_gap > USELESS:
         return f"No useful bound on the distance to the best. {certificate.reason}"
-    return f"At most {certificate.relative_gap:.1%} above the best possible."
+    return (
+        f"The objective is at most {certificate.relative_gap:.1%} above the least that "
+        f"{certificate.n_clusters} clusters can have under this kernel."
+    )
 
 
 def _cut_in_words(certificate: Certificate) -> str:
-    known = _cuts(certificate)
-    if not known:
-        return "One cluster cuts nothing."
-    cut, least, chance = known[0].high, known[1].low, known[2].high
+    cut, least, chance = (one.low for one in _cuts(certificate))
     if not cut:
-        return "No two clusters share a neighbour: no clustering is better."
+        return "No two clusters share a neighbour under this kernel: no clustering cuts less."
     return (
         f"Normalized cut {cut:.4g}, {cut / chance:.2%} of what labels at random have; no labels "
-        f"have less than {least:.4g}."
+        f"have less than {least:.4g} under this kernel."
     )
