@@ -172,6 +172,7 @@ class Browser:
     def screenshot(self, path):
         """Save a picture of the whole page, however long it is."""
         size = self.devtools("Page.getLayoutMetrics")["cssContentSize"]
+        size["width"] = max(size["width"], self.run("return innerWidth"))  # no scroll bar is drawn
         shot = self.devtools(
             "Page.captureScreenshot",
             captureBeyondViewport=True,

@@ -78,12 +78,17 @@ def tag(element: str, *children: Any, **attributes: Any) -> Markup:
 
 
 def table(
-    head: Sequence[Any], rows: Sequence[Sequence[Any]], *, label: str, numbers: Sequence[int] = ()
+    head: Sequence[Any],
+    rows: Sequence[Sequence[Any]],
+    *,
+    label: str,
+    numbers: Sequence[int] = (),
+    style: str | None = None,
 ) -> Markup:
     """Return a table that scrolls by itself where the page is narrow; ``numbers`` are right."""
     top = tag("tr", *cells(head, numbers, "th", scope="col"))
     body = [tag("tr", *cells(row, numbers)) for row in rows]
-    return scrolling(tag("table", tag("thead", top), tag("tbody", *body)), label)
+    return scrolling(tag("table", tag("thead", top), tag("tbody", *body), class_=style), label)
 
 
 def cells(
