@@ -207,7 +207,8 @@ def _objective(found: Findings, drawn: list[Interval]) -> Iterator[Markup]:
     known = found.model.certificate_
     objective = _filled("{:.6g}, exactly", known.objective)
     if objective is None and known.objective_upper is not None:
-        objective = f"between {drawn[0].low:.6g} and {drawn[0].high:.6g}"
+        objective = f"between {known.objective_lower:.6g} and {known.objective_upper:.6g}"
+        objective = drawn[0].told if drawn else objective
     above = "at most {:.6g} above the best"
     plain = next((one.told for one in drawn if one.name == PLAIN), None)
     rows = [
