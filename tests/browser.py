@@ -30,7 +30,14 @@ FLAGS = (
     "--window-size=1200,900",
 )
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the protocol's name for "an element"
-KEYS = {"right": "\ue014", "left": "\ue012", "shift": "\ue008", "space": " ", "tab": "\ue004"}
+KEYS = {
+    "right": "\ue014",
+    "left": "\ue012",
+    "shift": "\ue008",
+    "space": " ",
+    "tab": "\ue004",
+    "escape": "\ue00c",
+}
 
 
 class Browser:

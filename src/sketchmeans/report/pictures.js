@@ -5,6 +5,7 @@
   const data = JSON.parse(document.getElementById("samples").textContent);
   const count = data.cluster.length;
   const scale = Math.min(1.1, Math.max(0.5, 2.2 / Math.pow(count / 60, 0.3)));
+  const LETTER = 7.6; // the width of a digit, about
   const chosen = new Set(); // clusters that are pressed in the legend
   let hovered = null; // the cluster whose button is pointed at
   const pictures = [];
@@ -62,9 +63,18 @@
     for (let k = Math.ceil(low / step); k * step <= high; k++) found.push(k * step);
     const digits = Math.max(0, Math.min(12, -Math.floor(Math.log10(step) + 1e-9)));
     const far = Math.max(Math.abs(low), Math.abs(high));
-    const words = (value) => far >= 1e6 || far < 1e-4
-      ? String(Number(value.toPrecision(6))) : value.toFixed(digits);
-    return found.map((value) => [value, words(value).replace("-", "−")]);
+    const all = Math.max(0, Math.min(12, Math.floor(Math.log10(far / step) + 1e-9)));
+    const words = (value) => value && (far >= 1e6 || far < 1e-4)
+      ? value.toExponential(all).replace(/\.?0*e\+?/, "e") : value.toFixed(value ? digits : 0);
+    return found.map((value) => [value, words(value).replaceAll("-", "−")]);
+  }
+
+  function ticksThatFit(low, high, room) {
+    for (let most = 6; most > 1; most--) {
+      const found = ticks(low, high, most);
+      const longest = Math.max(0, ...found.map(([, words]) => words.length));
+      if (found.length * (longest * LETTER + 12) < room || most === 2) return found;
+    }
   }
 
   function tell(tip, index) {
@@ -99,7 +109,7 @@
     const axisOf = (axis) => "feature" in axis
       ? { name: data.features[axis.feature], at: shaken(axis.feature) } : axis;
     const all = setup.axes.map(axisOf);
-    const size = { width: 0, height: 0, left: 58, right: 8, top: 8, bottom: 44 };
+    const size = { width: 0, height: 0, left: 0, right: 8, top: 8, bottom: 44 };
     const inner = { width: 0, height: 0 };
     let axes = setup.start.slice();
     let view = null; // what is seen: x0, x1, y0, y1 in units of the data
@@ -145,6 +155,8 @@
       const rooms = ends.map(([, high], which) => wide[which] * 0.05 || Math.abs(high) * 0.05 || 1);
       const [[x0, x1], [y0, y1]] = ends.map(([low, high], which) => [low - rooms[which], high + rooms[which]]);
       view = { x0, x1, y0, y1 };
+      size.left = 0;
+      makeRoom();
       const alike = Math.max(...wide) <= data.alike * Math.min(...wide);
       if (setup.scale === "equal" || (setup.scale === "alike" && alike)) {
         // One unit is as long up as across.
@@ -157,6 +169,19 @@
       draw();
     }
 
+    function makeRoom() {
+      // The numbers beside the axis have the room that they need, and the points what is left.
+      const longest = Math.max(...ticks(view.y0, view.y1, 6).map(([, words]) => words.length), 3);
+      const left = Math.min(0.4 * size.width, 26 + LETTER * longest);
+      if (left <= size.left) return;
+      size.left = left;
+      inner.width = size.width - size.left - size.right;
+      for (const frame of frames) {
+        frame.setAttribute("x", size.left);
+        frame.setAttribute("width", inner.width);
+      }
+    }
+
     function cut(text, room) {
       // A name that is longer than its axis ends in three dots.
       while (text.textContent.length > 2 && text.getComputedTextLength() > room) {
@@ -165,9 +190,10 @@
     }
 
     function draw() {
+      makeRoom();
       grid.replaceChildren();
       const floor = size.top + inner.height;
-      for (const [value, words] of ticks(view.x0, view.x1, inner.width < 320 ? 4 : 6)) {
+      for (const [value, words] of ticksThatFit(view.x0, view.x1, inner.width)) {
         const x = across(value);
         svg("line", { x1: x, x2: x, y1: size.top, y2: floor, class: "grid" }, grid);
         svg("text", { x, y: floor + 17, "text-anchor": "middle", class: "tick" }, grid).textContent = words;
@@ -377,13 +403,10 @@
       if (width === size.width) return;
       size.width = width;
       size.height = Math.max(280, Math.min(620, Math.round(width * 0.74)));
-      inner.width = size.width - size.left - size.right;
       inner.height = size.height - size.top - size.bottom;
       root.setAttribute("viewBox", `0 0 ${size.width} ${size.height}`);
       for (const frame of frames) {
-        frame.setAttribute("x", size.left);
         frame.setAttribute("y", size.top);
-        frame.setAttribute("width", inner.width);
         frame.setAttribute("height", inner.height);
       }
       showAll();
