@@ -87,8 +87,9 @@ def long_names():
     X, y = make_blobs(200, 14, centers=3, random_state=0)
     names = [f"a_name_of_many_letters_{column}_" * 2 for column in range(14)]
     more = {"truth": [f"label_{'x' * 60}_{label}" for label in y], "source": "s" * 300}
+    X *= 1e9
     model = KernelKMeans(3, kernel="rbf", random_state=0).fit(X)
-    return model, X * 1e9, {"feature_names": names, "ids": [f"id_{'y' * 80}"] * 200} | more
+    return model, X, {"feature_names": names, "ids": [f"id_{'y' * 80}"] * 200} | more
 
 
 def sixty_five():

@@ -166,9 +166,8 @@ def certificate_chart(known: Sequence[Interval], *, cuts: bool) -> Markup:
         return tag("p", NO_CUT if cuts else "The objective is zero: every cluster is one point.")
     if cuts or low < 0.5 * high:
         low = 0.0
-    elif high - low < 0.02 * high:  # or ticks would differ in the last digits only
-        low, high = 0.985 * high, 1.005 * high
-    margin = 0.03 * (high - low)
+    # Not too close: or ticks would differ in the last digits only.
+    margin = max(0.03 * (high - low), 0.005 * high)
     low, high = low - margin if low else 0.0, high + margin
 
     def across(value: float) -> float:

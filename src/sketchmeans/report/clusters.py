@@ -9,7 +9,17 @@ import numpy as np
 
 from sketchmeans.report.charts import bar, mark
 from sketchmeans.report.findings import Findings
-from sketchmeans.report.html import Markup, cells, scrolling, short, table, tag
+from sketchmeans.report.html import (
+    Markup,
+    breakable,
+    cells,
+    figure,
+    join,
+    scrolling,
+    short,
+    table,
+    tag,
+)
 from sketchmeans.report.profiles import FULL, LEVELS, STANDS_OUT
 
 NO_VALUES = "The kernel was given, or X was not, so that there are no values to show."
@@ -38,8 +48,8 @@ def clusters(found: Findings) -> Iterator[Markup]:
             row.append("" if value is None else _barred(f"{value:z.3f}", value))
         if known is not None:
             common = int(known.counts[:, k].argmax())
-            share = f" ({known.counts[common, k] / size:.0%})" if size else ""
-            row.append(f"{short(known.classes[common])}{share}" if size else "")
+            share = f" ({known.counts[common, k] / max(size, 1):.0%})"
+            row.append(join([breakable(short(known.classes[common])), share]) if size else "")
         rows.append(row)
     yield _how_many(found)
     yield table(head, rows, label="Clusters", numbers=(1,), style="sizes")
@@ -114,7 +124,11 @@ def _standing_out(found: Findings, cluster: int, features: list[int]) -> Any:
     if not features:
         return tag("span", "nothing", class_="soft")
     items = [
-        tag("li", tag("b", found.feature_names[one]), f": {found.profiles.mean(cluster, one)}")
+        tag(
+            "li",
+            tag("b", breakable(found.feature_names[one])),
+            f": {found.profiles.mean(cluster, one)}",
+        )
         for one in features
     ]
     return tag("ul", *items, class_="plain")
@@ -129,7 +143,7 @@ def _heat_map(found: Findings) -> Markup:
     for place, name in enumerate(found.feature_names):
         shaded = [_shaded(found, k, place) for k in found.clusters]
         overall = tag("td", known.mean(None, place), class_="all")
-        rows.append(tag("tr", tag("th", name, scope="row"), *shaded, overall))
+        rows.append(tag("tr", tag("th", breakable(name), scope="row"), *shaded, overall))
     kind = "heat many" if len(found.clusters) > FEW else "heat"
     heat = tag("table", tag("thead", top), tag("tbody", *rows), class_=kind)
     key = tag(
@@ -170,12 +184,11 @@ def typical(found: Findings) -> Iterator[Markup]:
             [found.row_id(row), f"{found.away[row]:.4g}"]
             + ([] if known is None else [short(known.classes[known.codes[row]])])
             + [short(text.names[text.codes[row]]) for text in found.texts]
-            + ["" if np.isnan(value) else f"{value:.5g}" for value in values]
+            + [figure(value, 5) for value in values]
             for row, values in zip(rows, samples.values(rows, columns), strict=True)
         ]
         if lines and numbers:
-            means = found.profiles.means[k, numbers]
-            shown = ["" if np.isnan(value) else f"{value:.5g}" for value in means]
+            shown = [figure(value, 5) for value in found.profiles.means[k, numbers]]
             name = tag("em", "mean of the cluster")
             lines.insert(0, [name, *[""] * (1 + len(before)), *shown])
         if lines:
@@ -213,7 +226,7 @@ def truth(found: Findings) -> Iterator[Markup]:
             tag("strong", f"{line[k]:,}") if line[k] == line.max() else f"{line[k]:,}"
             for k in found.clusters
         ]
-        rows.append([short(known.classes[code]), *counts, f"{line.sum():,}"])
+        rows.append([breakable(short(known.classes[code])), *counts, f"{line.sum():,}"])
     words = (
         f"Normalised mutual information {known.nmi:z.3f}, adjusted Rand index {known.ari:z.3f}; "
         "both are 1 where clusters and labels agree, and near 0 where they have nothing to do with "

@@ -10,6 +10,7 @@ import numpy as np
 from sketchmeans._arrays import BoolArray, FloatArray, IntArray
 from sketchmeans.blocks import data_blocks
 from sketchmeans.report.content import Samples
+from sketchmeans.report.html import figure
 
 STANDS_OUT = 0.5
 """Standard deviations from the mean of all at which a mean is called high or low."""
@@ -54,9 +55,8 @@ class Profiles:
     def mean(self, cluster: int | None, feature: int) -> str:
         """Return a mean as it is shown, of a cluster or of all."""
         value = (self.overall if cluster is None else self.means[cluster])[feature]
-        if np.isnan(value):
-            return ""
-        return f"{value:.0%}" if self.yes_or_no[feature] else f"{value:.3g}"
+        share = self.yes_or_no[feature] and value == value
+        return f"{value:.0%}" if share else figure(value, 3)
 
 
 def profiles(
