@@ -198,13 +198,13 @@ def rounded(values: FloatArray) -> list[float | None]:
     """Return numbers of five digits, or so many that five tell them apart; None for no number.
 
     >>> rounded(np.array([1.23456789, np.nan])), rounded(np.array([1e6 + 0.123456, 1e6]))
-    ([1.2346, None], [1000000.12346, 1000000.0])
+    ([1.2346, None], [1000000.1235, 1000000.0])
     """
     finite = values[np.isfinite(values)]
     digits = 5
     if len(finite):
         largest = float(np.abs(finite).max())
-        spread = float(finite.max() / 2 - finite.min() / 2)
-        if 0 < 2 * spread < largest:
-            digits = min(5 + int(np.ceil(np.log10(largest / spread))), 15)
+        half = float(finite.max() / 2 - finite.min() / 2)  # the whole might overflow
+        if 0 < half < largest / 2:
+            digits = min(5 + int(np.log10(largest / 2 / half)), 15)
     return [float(f"{v:.{digits}g}") if np.isfinite(v) else None for v in values.tolist()]
