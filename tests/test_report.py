@@ -234,8 +234,8 @@ def test_of_many_samples_a_seeded_choice_is_shown_and_it_says_so(tmp_path):
         path = tmp_path / f"{name}.html"
         found.append(read(write_report(path, model, X, command="x", random_state=seed)))
     count = len(found[0].picture["id"])
-    assert 2500 <= count <= 2510
-    words = "A random choice of 2,500 of the 6,000 samples (seed 0) and the typical members, "
+    assert 2000 <= count <= 2010
+    words = "A random choice of 2,000 of the 6,000 samples (seed 0) and the typical members, "
     assert f"{words}{count:,} points in all." in found[0].text
     assert found[0].picture == found[1].picture
     assert found[0].picture["id"] != found[2].picture["id"]

@@ -142,6 +142,22 @@ def test_a_pipeline_without_clusters_at_its_end_is_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_table_of_long_texts_stays_below_two_megabytes_too(tmp_path):
+    random = np.random.default_rng(0)
+    n = 5000
+    columns = {'"' * 300 + str(at): 1e9 - random.normal(size=n) * 10 for at in range(12)}
+    words = [f"{'<' * 30}{word}" for word in range(1000)]
+    columns |= {"<" * 300 + str(at): random.choice(words, n) for at in range(6)}
+    frame = pd.DataFrame(columns)
+    prepare = make_column_transformer((StandardScaler(), list(frame.columns[:12])))
+    model = KernelKMeans(120, kernel="rbf", n_init=1, max_iter=5, random_state=0)
+    pipeline = make_pipeline(prepare, model).fit(frame)
+    path = write_report(
+        tmp_path / "r.html", pipeline, frame, ids=["<" * 99] * n, truth=random.choice(words, n)
+    )
+    assert 1_000_000 < path.stat().st_size < 2_000_000
+
+
 def doubled(X):
     return 2 * X
 

@@ -16,7 +16,7 @@ from sketchmeans.estimators.fitted import FittedEmbedding
 from sketchmeans.plotting.given import Columns, as_text
 from sketchmeans.plotting.palette import best_axes
 
-POINTS = 2500
+POINTS = 2000
 """Samples in the pictures."""
 SILHOUETTES = 2000
 """Samples that silhouettes are computed of, each against all the others."""

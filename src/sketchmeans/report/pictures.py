@@ -206,5 +206,5 @@ def rounded(values: FloatArray) -> list[float | None]:
         largest = float(np.abs(finite).max())
         half = float(finite.max() / 2 - finite.min() / 2)  # the whole might overflow
         if 0 < half < largest / 2:
-            digits = min(5 + int(np.log10(largest / 2 / half)), 15)
+            digits = min(5 + int(np.log10(largest / 2 / half)), 11)
     return [float(f"{v:.{digits}g}") if np.isfinite(v) else None for v in values.tolist()]
