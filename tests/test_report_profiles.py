@@ -123,6 +123,17 @@ def test_the_certificate_shows_found_best_and_plain_k_means_under_this_kernel(tm
         assert dots["found"] + 50 < dots["other"] <= 100
 
 
+def test_a_flat_spectrum_can_be_drawn(tmp_path):
+    X = np.random.default_rng(0).normal(size=(50, 3000))  # nearly orthogonal: no power of ten
+    model = KernelKMeans(2, kernel="linear", rank=2, random_state=0).fit(X)
+    path = write_report(tmp_path / "r.html", model, X)
+    chart = re.search(r'<div class="chart spectrum">.*?</div>', path.read_text())[0]
+    numbers = [float(text) for text in re.findall(r'text-anchor="end">([\d.e+]+)<', chart)]
+    assert numbers
+    top = model.eigenvalues_[0]
+    assert all(0.3 * top < number < 3 * top for number in numbers)
+
+
 def test_full_kernel_k_means_is_set_beside_plain_k_means_too(tmp_path):
     model = FullKernelKMeans(3, n_init=2, random_state=0).fit(IRIS.data)
     page = read(write_report(tmp_path / "r.html", model, IRIS.data))

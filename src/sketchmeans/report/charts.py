@@ -103,6 +103,7 @@ def _powers(low: float, high: float) -> list[float]:
             for f in (1, 2, 5)
             if low <= math.log10(f * 10.0**k) <= high
         ]
+    powers = powers or _ticks(10.0**low, 10.0**high, 4)  # a flat spectrum has none of these
     return powers[:: -(-len(powers) // 8)]
 
 
