@@ -35,7 +35,7 @@ BROKEN = """
     return broken;
 """
 CUT = """
-    // What stands out of the window, or is wider than its place, though nobody can scroll to it.
+    // What stands out of the window though nobody can scroll to it, or is narrower than its words.
     const cut = [];
     for (const one of document.body.querySelectorAll("*")) {
         if (one.closest(".skip, .tip, script, noscript, .heat i")) continue;
@@ -45,8 +45,9 @@ CUT = """
         const end = document.documentElement.clientWidth;
         if (!scrolled && (box.left < -0.5 || box.right > end + 0.5))
             cut.push([name, one.textContent.slice(0, 30), box.left, box.right]);
-        const overflow = getComputedStyle(one).overflowX;
-        if (one.clientWidth && one.scrollWidth > one.clientWidth + 1 && overflow === "hidden")
+        const words = [...one.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
+        if (one.closest("svg") || !one.clientWidth || !words) continue;
+        if (one.scrollWidth > one.clientWidth + 1)
             cut.push([name, one.textContent.slice(0, 30), one.clientWidth, one.scrollWidth]);
     }
     return cut;

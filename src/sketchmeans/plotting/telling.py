@@ -89,9 +89,7 @@ def best_pair(
     if groups is None or groups.max() == 0 or len(usable) <= 2:
         return [features[place] for place in usable[:2]]
     share = between_share(values, groups, np.arange(len(rows)))
-    # Equal rows are neighbours in no order: a little noise draws among them.
-    noise = np.random.default_rng([seed, 1]).uniform(-1e-6, 1e-6, values.shape)
-    places = values / np.where(ranges > 0, ranges, 1.0) + noise
+    places = values / np.where(ranges > 0, ranges, 1.0)
     first, second = max(
         combinations(usable, 2),
         key=lambda pair: (
