@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClusterMixin
 from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blas import OneBlasThread
-from sketchmeans.blocks import first_distinct
 from sketchmeans.certificate import Certificate
 from sketchmeans.certificate.certifying import Wanted, certificate_for
 from sketchmeans.certificate.cut import cut_certificate
@@ -22,6 +19,7 @@ from sketchmeans.checks import check_count, check_number
 from sketchmeans.estimators.base import Checked
 from sketchmeans.estimators.checks import check_clusters, check_count_or_auto, check_weights
 from sketchmeans.estimators.deciding import Decision
+from sketchmeans.estimators.distinct import warn_of_equal_samples
 from sketchmeans.estimators.documents import described_by
 from sketchmeans.estimators.embedded import Embedded
 from sketchmeans.estimators.embedding import KernelEmbedding
@@ -234,7 +232,8 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         self.cluster_centers_ = found.cluster_centers_
         self.labels_ = labels
         self._settle(embedded, refined)
-        self._warn_of_duplicates(embedded)
+        samples = None if embedded.operator is None else embedded.operator.data
+        warn_of_equal_samples(samples, found.labels_, self.n_clusters)
         return self
 
     def _certify(
@@ -318,24 +317,6 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
             self.stats_["objective"] = "an upper bound of the exact one, by landmarks"
         elif embedded.operator is not None:  # exact distances need all samples
             self._samples = embedded.operator.for_new_points()
-
-    def _warn_of_duplicates(self, embedded: Embedded) -> None:
-        """Warn as scikit-learn's K-means does where there are too few distinct points.
-
-        Rounding can tell equal points apart in the embedding, so that K-means sees nothing wrong;
-        where it does, it has warned already.
-        """
-        X = embedded.operator.data if embedded.operator is not None else None
-        if X is None or len(np.unique(self.labels_)) < self.n_clusters:
-            return
-        distinct = len(first_distinct(X, self.n_clusters))
-        if distinct < self.n_clusters:
-            warnings.warn(
-                f"Number of distinct clusters ({distinct}) found smaller than n_clusters "
-                f"({self.n_clusters}). Possibly due to duplicate points in X.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:
         """Fit, and return ``embedding_``."""

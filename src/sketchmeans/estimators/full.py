@@ -18,6 +18,7 @@ from sketchmeans.engine.run import Run
 from sketchmeans.estimators.base import KernelEstimator, statistics
 from sketchmeans.estimators.checks import check_clusters, check_weights
 from sketchmeans.estimators.cluster import KernelKMeans
+from sketchmeans.estimators.distinct import warn_of_equal_samples
 from sketchmeans.estimators.documents import described_by
 from sketchmeans.estimators.lloyd import Refined, refine
 from sketchmeans.estimators.memory import (
@@ -191,6 +192,7 @@ class FullKernelKMeans(ClusterMixin, KernelEstimator):
         self.stats_ = statistics(
             cost + certifying, progress.seconds, plan, operator.engine, operator.dtype
         )
+        warn_of_equal_samples(operator.data, self.labels_, self.n_clusters)
         return self
 
     def _certify(

@@ -28,6 +28,9 @@ def with_callbacks(method: Method) -> Method:
     return method if _callback is None else cast(Method, _callback.with_callbacks(method))
 
 
+WRAPPED = 0 if _callback is None else 1
+"""Frames that this puts between ``fit`` and who called it."""
+
 TICKS = 50
 """Steps that a stage of the fit is reported in to scikit-learn's callbacks."""
 
