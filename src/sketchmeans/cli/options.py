@@ -308,7 +308,7 @@ def stages(quiet: bool) -> Iterator[Callable[..., None]]:
     from sketchmeans.estimators.progress import Bar
 
     if quiet or not sys.stderr.isatty():
-        yield lambda *stage: None
+        yield lambda *stage, **more: None
         return
     bar = Bar(sys.stderr)
     try:

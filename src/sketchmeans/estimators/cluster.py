@@ -16,6 +16,7 @@ from sketchmeans.certificate.certifying import Wanted, certificate_for
 from sketchmeans.certificate.cut import cut_certificate
 from sketchmeans.certificate.objective import cluster_sums
 from sketchmeans.checks import check_count, check_number
+from sketchmeans.engine import Run
 from sketchmeans.estimators.base import Checked
 from sketchmeans.estimators.checks import check_clusters, check_count_or_auto, check_weights
 from sketchmeans.estimators.deciding import Decision
@@ -326,10 +327,9 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         """Fit, and return ``labels_``."""
         return self.fit(X, sample_weight=sample_weight).labels_
 
-    def _assign(self, X: Any, *, measure: bool) -> tuple[IntArray, FloatArray]:
+    def _assign(self, X: Any, run: Run, *, measure: bool) -> tuple[IntArray, FloatArray]:
         """Return the nearest cluster of each point and, if measured, its squared distance."""
         X = self._check_new(X)
-        run = self._run()
         if self._centroids is not None:
             points = self._samples or self._new_points
             diagonal = points.diagonal_of(X) if measure else np.zeros(X.shape[0])
@@ -356,12 +356,15 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         -------
         array of shape (n_points,)
         """
+        return self._predict(X, self._run())
+
+    def _predict(self, X: Any, run: Run) -> IntArray:
         with OneBlasThread():
-            return self._assign(X, measure=False)[0]
+            return self._assign(X, run, measure=False)[0]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the objective of X: of the training data, −inertia_."""
         with OneBlasThread():
-            labels, squares = self._assign(X, measure=True)
+            labels, squares = self._assign(X, self._run(), measure=True)
             weights = check_weights(sample_weight, len(labels))
             return -float(squares.sum() if weights is None else squares @ weights)

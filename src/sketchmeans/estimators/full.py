@@ -243,10 +243,13 @@ class FullKernelKMeans(ClusterMixin, KernelEstimator):
 
     def predict(self, X: Any) -> IntArray:
         """Return the nearest centroid in feature space; n kernel entries per point."""
+        return self._predict(X, self._run())
+
+    def _predict(self, X: Any, run: Run) -> IntArray:
         X = self._check_new(X)
         zeros = np.zeros(X.shape[0])
         cross = self._new_points.against(X)
-        return self._centroids.assign(cross, zeros, self._run())[0]
+        return self._centroids.assign(cross, zeros, run)[0]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the objective of X: of the training data, −inertia_."""

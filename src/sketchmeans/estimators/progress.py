@@ -140,13 +140,17 @@ class Bar:
             )
             self._rich.start()
 
-    def show(self, name: str, done: int, total: int, work: Work | None = None) -> None:
-        """Draw the state of the stage called ``name``."""
+    def show(
+        self, name: str, done: int, total: int, work: Work | None = None, *, count: bool = False
+    ) -> None:
+        """Draw the state of the stage called ``name``, with what is done in numbers if asked."""
         now = time.perf_counter()
         if done == 0:
             self._began[name] = now
         spent = now - self._began.setdefault(name, now)
         said = pace(done / total, spent, work)
+        if count and work is not None:
+            said = f"{work[0] * done / total:,.0f} of {work[0]:,.0f} {work[1]}, {said}".rstrip(", ")
         if self._rich is not None:
             if name not in self._tasks:
                 self._tasks[name] = self._rich.add_task(name, total=1.0, pace=said)
