@@ -73,7 +73,7 @@ def test_values_are_shown_as_they_were_before_the_pipeline(people, tmp_path, mod
     assert row[3:5] == [given["town"], f"{given['age']:.0f}"]
     assert float(row[5]) == pytest.approx(given["income"], abs=1)
     asked = {line[0]: line[1] for line in page.table("samples")}
-    assert asked["features"] == "2 of numbers, 1 of text"
+    assert asked["features"] == "3 (2 of numbers, 1 of text)"
     assert asked["prepared by"] == (
         "SimpleImputer, StandardScaler, OneHotEncoder to 6 columns; values are shown as they were "
         "before"

@@ -5,17 +5,15 @@ Rows count alike here: a fitted model does not keep the weights of its samples.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blas import OneBlasThread
-from sketchmeans.centers import near_one, subsample
+from sketchmeans.centers import near_one, subsample, without_warnings_of_starts
 from sketchmeans.certificate.objective import cluster_sums, exact_objective, memberships
 from sketchmeans.engine import Run
 from sketchmeans.estimators.fitted import kernel_of, run_of
@@ -94,8 +92,7 @@ def plain_labels(X: Any, n_clusters: int, seed: int) -> IntArray:
     chosen = subsample(np.arange(n), most, seed)
     scaled, _ = near_one(X)
     model = KMeans(n_clusters, n_init=STARTS, random_state=seed)
-    with OneBlasThread(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the fit has told of equal rows
+    with OneBlasThread(), without_warnings_of_starts():  # the fit has told of equal rows
         if len(chosen) == n:
             return model.fit(scaled).labels_
         return model.fit(scaled[chosen]).predict(scaled)

@@ -10,6 +10,7 @@ from sketchmeans._package import __version__
 from sketchmeans.cli.options import (
     DATA,
     METHODS,
+    Names,
     command_line,
     examples,
     gathered,
@@ -49,7 +50,7 @@ FILES = {"output": "labels_file", "save": "model_file", "report": "report_file"}
     "fitting",
     click.option(
         "--method",
-        type=click.Choice(METHODS),
+        type=Names(METHODS),
         default="auto",
         show_default=True,
         help="How the kernel is approximated; auto: two passes over it, or landmarks where there "

@@ -62,6 +62,7 @@ def command(
     """
     import numpy as np
 
+    from sketchmeans.estimators.fitted import predicted
     from sketchmeans.io import check_output, write_labels
 
     if output == "-" and as_json:
@@ -73,9 +74,12 @@ def command(
     table = _prepared(fitted, data, quiet, reading)
     rows = len(table.rows)
     with stages(quiet) as show:
-        show("predict", 0, 1, (rows, "rows"))
-        labels = fitted.set_params(n_jobs=jobs).predict(table.X)
-        show("predict", 1, 1, (rows, "rows"))
+        show("predict", 0, rows, (rows, "rows"), count=True)
+        labels = predicted(
+            fitted.set_params(n_jobs=jobs),
+            table.X,
+            lambda done, total: show("predict", done, total, (rows, "rows"), count=True),
+        )
     write_labels(output, table, labels, force=force)
     counts = dict(enumerate(np.bincount(labels).tolist()))
     if as_json:

@@ -95,7 +95,8 @@ def _features(found: Findings) -> str | None:
     if table is None:
         return None
     if table.texts:
-        return f"{table.n_numeric:,} of numbers, {len(table.texts):,} of text"
+        text = len(table.texts)
+        return f"{table.n_numeric + text:,} ({table.n_numeric:,} of numbers, {text:,} of text)"
     X = table.X
     kind = f"sparse, {X.nnz:,} numbers stored" if sparse.issparse(X) else str(X.dtype)
     moved = found.samples.preparation.scale is not None

@@ -231,7 +231,7 @@
         const half = 5 * String(number).length + 2;
         if (taken.some(([a, b, h]) => Math.abs(a - x) < h + half && Math.abs(b - y) < 19)) continue;
         taken.push([x, y, half]);
-        const attributes = { x, y: Math.max(y - 7, size.top + 14), class: "name", "text-anchor": "middle" };
+        const attributes = { x, y: Math.max(y - 10, size.top + 14), class: "name", "text-anchor": "middle" };
         svg("text", attributes, names).textContent = number;
       }
     }

@@ -15,6 +15,9 @@ from sketchmeans.plotting.given import unpiped
 KEEP_SCALES = ("SimpleImputer", "KNNImputer", "OneHotEncoder", "OrdinalEncoder")
 """Steps after which columns of numbers have the scales that they had."""
 
+LONGEST_CODE = 10_000
+"""Characters of an estimator that are written; scikit-learn would cut it to 700."""
+
 
 @dataclass(frozen=True)
 class Steps:
@@ -34,7 +37,7 @@ def steps_of(estimator: Any, names: Sequence[Any] | None) -> Steps:
     """Return what comes before the model; ``names`` are those of the columns that were given."""
     last, _ = unpiped(estimator)
     data = "K" if isinstance(last.kernel, str) and last.kernel == "precomputed" else "X"
-    code = f"{without_addresses(repr(estimator))}.fit({data})"
+    code = f"{written(estimator)}.fit({data})"
     if not isinstance(estimator, Pipeline):
         return Steps(names=names, code=code)
     before = estimator[:-1]
@@ -42,13 +45,15 @@ def steps_of(estimator: Any, names: Sequence[Any] | None) -> Steps:
     return Steps(words, _names_out(before, names), any(map(_rescales, _leaves(before))), code)
 
 
-def without_addresses(text: str) -> str:
-    """Return what Python writes of an object without where it lay in memory.
+def written(estimator: Any) -> str:
+    """Return an estimator as Python writes it, on one line, and without where its parts lie.
 
-    >>> without_addresses("KernelKMeans(kernel=<function warp at 0x7f1c2a3b>)")
-    'KernelKMeans(kernel=<function warp>)'
+    >>> from sklearn.preprocessing import FunctionTransformer
+    >>> written(FunctionTransformer(len))
+    'FunctionTransformer(func=<built-in function len>)'
     """
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", text)
+    whole = estimator.__repr__(N_CHAR_MAX=LONGEST_CODE)
+    return re.sub(r"\s+", " ", re.sub(r" at 0x[0-9a-fA-F]+", "", whole))
 
 
 def _leaves(step: Any) -> list[Any]:
