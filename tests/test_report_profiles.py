@@ -51,6 +51,15 @@ def test_what_is_high_and_low_in_a_cluster_is_said_the_furthest_first(model, tmp
             )
 
 
+def test_clusters_that_no_feature_tells_apart_alone_are_said_to_be_so(tmp_path):
+    X, _ = make_circles(400, factor=0.3, noise=0.04, random_state=0)
+    model = KernelKMeans(2, random_state=0).fit(X)
+    assert np.abs(profile(model, X)[1]).max() < STANDS_OUT
+    page = read(write_report(tmp_path / "r.html", model, X))
+    assert "Here none is: the clusters differ in their shapes" in page.text
+    assert [row[1:] for row in page.table("cluster", "high", "low")[1:]] == [["nothing"] * 2] * 2
+
+
 def test_shades_of_the_heat_map_rise_with_the_distance_from_the_mean(model, tmp_path):
     path = write_report(tmp_path / "r.html", model, IRIS.data)
     _, scores = profile(model, IRIS.data)

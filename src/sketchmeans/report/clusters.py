@@ -23,6 +23,10 @@ from sketchmeans.report.html import (
 from sketchmeans.report.profiles import FULL, LEVELS, STANDS_OUT
 
 NO_VALUES = "The kernel was given, or X was not, so that there are no values to show."
+SHAPES = (
+    "Here none is: the clusters differ in their shapes, or in several features together, as the "
+    "pictures show."
+)
 FEW = 4
 """Clusters up to which the heat map has room for its numbers on a small screen."""
 MANY = 6
@@ -101,6 +105,8 @@ def profiles(found: Findings) -> Iterator[Markup]:
         "A feature is high or low in a cluster where its mean there is half a standard deviation "
         f"or more from the mean of all samples. {_feature_words(found)}"
     )
+    if not any(found.profiles.high(k) or found.profiles.low(k) for k in found.clusters):
+        words += f" {SHAPES}"
     yield tag("p", words)
     yield _how_many(found)
     yield tag("div", _high_and_low(found), _heat_map(found), class_=_room(found))
