@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 
 import shell
+from pages import Text
 from shell import sketchmeans as run
 from sketchmeans import KernelKMeans, choose, compare, load
 from sketchmeans.datasets import make_rings
 from tables import KINDS, write_numbers
 from test_model_files import apply, put_together, take_apart
-from test_report import Text
 
 
 def test_every_format_gives_the_same_labels_from_a_shell(tmp_path):
@@ -349,7 +349,9 @@ def test_the_report_tells_of_preparation_and_shows_the_data_as_they_were(rings, 
     members = {row[-4]: row[-2:] for row in typical[1:] if row[-4] in known.index}
     assert len(members) == 10
     for point, values in members.items():
-        assert values == [f"{value:.5g}" for value in known.loc[point, ["x", "y"]]]
+        assert [float(value) for value in values] == pytest.approx(
+            known.loc[point, ["x", "y"]].tolist(), rel=1e-4
+        )
     labels = load_labels(rings, arguments, tmp_path)
     for cluster, row in enumerate(r for r in typical if "mean of the cluster" in r):
         mean = known.loc[labels[labels == cluster].index, ["x", "y"]].mean()
