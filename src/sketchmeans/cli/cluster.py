@@ -133,6 +133,8 @@ def command(
     _write(data, model, table, outputs, force)
     result = _result(data, model, table)
     result |= {key: outputs[option] for option, key in FILES.items() if option in outputs}
+    if as_json or not quiet:
+        result["guidance"] = _guidance(model, table)
     if as_json:
         print_json(result)
     elif not quiet:
@@ -232,6 +234,20 @@ def _result(data: str, model: Any, table: TableData) -> dict[str, Any]:
     return result
 
 
+def _guidance(model: Any, table: TableData) -> list[str]:
+    """Return what to do next, a line each."""
+    from sketchmeans.advice.guidance import guidance
+
+    lines = guidance(
+        model,
+        table.X,
+        feature_names=table.names,
+        standardized=table.scale is not None,
+        command=command_line(),
+    )
+    return list(lines)
+
+
 def _summary(result: dict[str, Any], model: Any, verbose: bool) -> str:
     """Return the result as a person reads it."""
     from sketchmeans.text import Table, counted
@@ -264,7 +280,9 @@ def _summary(result: dict[str, Any], model: Any, verbose: bool) -> str:
         for key in FILES.values()
         if result.get(key, "-") != "-"
     ]
-    return "\n\n".join([*parts, *(["\n".join(written)] if written else [])])
+    parts += ["\n".join(written)] if written else []
+    parts.append("\n".join(["What to do next", *(f"- {line}" for line in result["guidance"])]))
+    return "\n\n".join(parts)
 
 
 def _approximation(model: Any) -> str:
