@@ -49,8 +49,9 @@ class PlainKMeans:
     objective: float | None
     """Of these labels, in the terms of the model's certificate: the normalized cut with
     kernel="neighbors"; else the objective of the kernel, exactly or, where the model has landmarks
-    and many samples, what it is at most. None where neither is known, and for a model that was
-    fitted with weights: they are not kept, and its certificate counts them."""
+    and many samples, what it is at most. None where neither is known, and where the certificate
+    counts weights, which a model does not keep: that shows in the trace of the kernel, or in what
+    the anchors hold. NOTE: weights of mean one leave the trace of an rbf kernel as it is."""
 
 
 def plain_kmeans(model: Any, X: Any, *, random_state: int = 0) -> PlainKMeans | None:
