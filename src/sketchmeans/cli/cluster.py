@@ -35,12 +35,14 @@ FILES = {"output": "labels_file", "save": "model_file", "report": "report_file"}
 
 @click.command(
     epilog=examples(
-        "sketchmeans cluster iris.csv -k 3 --label-column species",
-        "sketchmeans cluster iris.csv -k 3 --id-column id -o labels.csv --report report.html",
-        "sketchmeans cluster moons.csv -k 2 --kernel neighbors --neighbors 8",
-        "sketchmeans cluster big.parquet -k 8 --kernel polynomial --degree 2 --save model.skm",
-        "sketchmeans cluster rings.csv -k 2 --gamma '8*median' --passes 2 --refine 1",
-        "zcat data.csv.gz | sketchmeans cluster - -k 5 -o - > labels.csv",
+        "sketchmeans demo --write .    # makes rings.csv and digits.csv",
+        "sketchmeans cluster rings.csv -k 2 --label-column ring",
+        "sketchmeans cluster rings.csv -k 2 --columns x,y -o labels.csv --report rings.html",
+        "sketchmeans cluster digits.csv -k 10 --id-column image --label-column digit --save d.skm",
+        "sketchmeans cluster rings.csv -k 2 --label-column ring --standardize --kernel gaussian",
+        "sketchmeans cluster rings.csv -k 2 --label-column ring --kernel poly --degree 2 "
+        "--coef0 0 --rank 2",
+        "gzip -c rings.csv | sketchmeans cluster - -k 2 --columns x,y -o - > ring-labels.csv",
     )
 )
 @DATA
