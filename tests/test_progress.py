@@ -8,6 +8,8 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import shell
 from sketchmeans import FullKernelKMeans, KernelKMeans
@@ -179,3 +181,13 @@ def test_ctrl_c_ends_any_command_with_130_and_leaves_no_file(command, folder):
     assert "Interrupted." in shown
     assert "Traceback" not in shown
     assert set(os.listdir(folder)) == before
+
+
+def test_a_pipeline_tells_of_its_rows_too():
+    X = np.random.default_rng(0).normal(size=(400, 4)) * 100
+    for steps in ([StandardScaler()], []):
+        model = make_pipeline(*steps, KernelKMeans(3, random_state=0, n_jobs=1)).fit(X)
+        seen = []
+        labels = predicted(model, X, lambda done, total, seen=seen: seen.append(done / total))
+        np.testing.assert_array_equal(labels, model.predict(X))
+        assert seen[-1] == 1

@@ -35,6 +35,8 @@ ROWS, NUMBERS = 10_000, 1 << 21
 EACH = 20
 """Rows for a cluster, at the least."""
 STARTS = 4
+AS_GOOD = 1.01
+"""Two clusterings count as equally good where their inertia differs by less than this factor."""
 SAME = 1e-6
 """The trace, and what anchors hold, agree to this part where all samples weigh one."""
 
@@ -47,8 +49,9 @@ class PlainKMeans:
     objective: float | None
     """Of these labels, in the terms of the model's certificate: the normalized cut with
     kernel="neighbors"; else the objective of the kernel, exactly or, where the model has landmarks
-    and many samples, what it is at most. None where neither is known, and for a model that was
-    fitted with weights: they are not kept, and its certificate counts them."""
+    and many samples, what it is at most. None where neither is known, and where the certificate
+    counts weights, which a model does not keep: that shows in the trace of the kernel, or in what
+    the anchors hold. NOTE: weights of mean one leave the trace of an rbf kernel as it is."""
 
 
 def plain_kmeans(model: Any, X: Any, *, random_state: int = 0) -> PlainKMeans | None:
@@ -75,27 +78,48 @@ def plain_kmeans(model: Any, X: Any, *, random_state: int = 0) -> PlainKMeans | 
     if isinstance(model.kernel, str) and model.kernel == "precomputed":
         return None
     operator = kernel_of(model, X)
-    if operator.shape[0] != len(model.labels_):
-        raise ValueError(
-            f"X has {operator.shape[0]} rows, but the model was fitted to {len(model.labels_)} "
-            "samples. Give the training samples."
-        )
-    labels = plain_labels(operator.data, model.n_clusters, random_state)
+    check_training_rows(model, operator.shape[0])
+    labels = plain_labels(operator.data, model.labels_, model.n_clusters, random_state)
     with OneBlasThread():
         return PlainKMeans(labels, _objective(model, operator, labels, run_of(model)))
 
 
-def plain_labels(X: Any, n_clusters: int, seed: int) -> IntArray:
-    """Return the labels of K-means of rows, dense or sparse, the same for any threads."""
+def check_training_rows(model: Any, n: int) -> None:
+    """Refuse rows that are not as many as the model was fitted to."""
+    if n != len(model.labels_):
+        raise ValueError(
+            f"X has {n} rows, but the model was fitted to {len(model.labels_)} samples. Give the "
+            "training samples."
+        )
+
+
+def plain_labels(X: Any, labels: IntArray, n_clusters: int, seed: int) -> IntArray:
+    """Return the labels of K-means of rows, dense or sparse, the same for any threads.
+
+    One more start is at the means of ``labels``, and counts if it ends as well as the others: where
+    there are many clusterings as good as each other, as a disc can be halved in any direction,
+    those that differ say nothing of a kernel.
+    """
     n, p = X.shape
     most = max(min(ROWS, NUMBERS // p), EACH * n_clusters)
     chosen = subsample(np.arange(n), most, seed)
     scaled, _ = near_one(X)
-    model = KMeans(n_clusters, n_init=STARTS, random_state=seed)
+    some = scaled if len(chosen) == n else scaled[chosen]
     with OneBlasThread(), without_warnings_of_starts():  # the fit has told of equal rows
-        if len(chosen) == n:
-            return model.fit(scaled).labels_
-        return model.fit(scaled[chosen]).predict(scaled)
+        found = KMeans(n_clusters, n_init=STARTS, random_state=seed).fit(some)
+        if (means := _means(some, labels[chosen], n_clusters)) is not None:
+            near = KMeans(n_clusters, init=means, n_init=1).fit(some)
+            found = near if near.inertia_ <= AS_GOOD * found.inertia_ else found
+        return found.labels_ if len(chosen) == n else found.predict(scaled)
+
+
+def _means(X: Any, labels: IntArray, n_clusters: int) -> FloatArray | None:
+    """Return the mean row of each cluster; None where one has no rows."""
+    sizes = np.bincount(labels, minlength=n_clusters)
+    if not sizes.all():
+        return None
+    members = memberships(labels, None, n_clusters).astype(X.dtype)
+    return (X.T @ members / sizes).T.astype(X.dtype, order="C")
 
 
 def _objective(model: Any, operator: KernelOperator, labels: IntArray, run: Run) -> float | None:

@@ -65,14 +65,20 @@ class Certificate:
         return counted(self.n_clusters, "cluster")
 
     def __str__(self) -> str:
-        lines = [f"Certificate for {self._clusters}"]
+        head = f"Certificate for {self._clusters}"
         if self.n_clusters == 1:
-            return f"{lines[0]}: all samples are in one, and no other labels are possible."
+            return f"{head}: all samples are in one, and no other labels are possible."
         if self.objective_upper is None:
-            return f"{lines[0]}: no bound. {self.reason}"
-        if self.normalized_cut is not None and self.normalized_cut_lower is not None:
-            return "\n".join([*lines, *self._cut(), f"  {self.scope}"])
-        return "\n".join([*lines, *self._objective(), f"  {self.scope}"])
+            return f"{head}: no bound. {self.reason}"
+        is_cut = self.normalized_cut is not None and self.normalized_cut_lower is not None
+        what = "the cut" if is_cut else "the objective"
+        return "\n".join(
+            [
+                f"{head}: it bounds {what} of this kernel, not how well kernel and number of "
+                "clusters suit the data",
+                *(self._cut() if is_cut else self._objective()),
+            ]
+        )
 
     def _objective(self) -> list[str]:
         """Say what is known of the objective."""

@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 
 @click.command(
     epilog=examples(
-        "sketchmeans predict model.skm new.csv",
-        "sketchmeans predict model.skm new.csv --id-column id -o labels.csv",
-        "sketchmeans predict model.skm new.parquet -o labels.npy --force",
+        "sketchmeans demo --write .    # makes digits.csv and new-digits.csv",
+        "sketchmeans cluster digits.csv -k 10 --id-column image --label-column digit --save d.skm",
+        "sketchmeans predict d.skm new-digits.csv",
+        "sketchmeans predict d.skm new-digits.csv --id-column image -o labels.csv",
+        "sketchmeans predict d.skm new-digits.csv -o labels.npy --force",
     )
 )
 @click.argument("model", type=click.Path(), metavar="MODEL")

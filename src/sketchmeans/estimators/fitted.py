@@ -99,7 +99,12 @@ def kernel_of(model: KernelEstimator, X: Any) -> KernelOperator:
 
 
 def predicted(model: Any, X: Any, progress: Progress) -> IntArray:
-    """Return what ``predict`` of a model does, and tell how much of X is done on the way."""
+    """Return what ``predict`` of a model does, and tell how much of X is done on the way.
+
+    Of a scikit-learn Pipeline with one of our estimators at its end, too.
+    """
+    if hasattr(model, "steps"):
+        X, model = (model[:-1].transform(X) if len(model) > 1 else X), model[-1]
     labels: IntArray = model._predict(X, replace(model._run(), progress=progress))
     return labels
 
