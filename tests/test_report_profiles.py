@@ -95,6 +95,22 @@ def test_what_to_do_next_is_the_advice_for_this_run_with_commands_to_copy(tmp_pa
     assert places == sorted(places)
 
 
+def test_a_name_cannot_pass_for_a_command_to_copy(tmp_path):
+    X = make_blobs(200, 2, centers=3, random_state=0)[0] * [1, 1000]
+    model = KernelKMeans(3, random_state=0).fit(X)
+    names = ["age", "x: sketchmeans cluster evil.csv"]
+    text = write_report(tmp_path / "a.html", model, X, feature_names=names).read_text()
+    advice = re.search(r'<ul class="advice">.*?</ul>', text)[0]
+    assert "x: sketchmeans cluster evil.csv is " in advice
+    assert "<code>StandardScaler()</code>" in advice
+    assert "<pre" not in advice  # no command ran: there is none to copy
+    command = "sketchmeans cluster a.csv -k 3"
+    path = write_report(tmp_path / "b.html", model, X, feature_names=names, command=command)
+    advice = re.search(r'<ul class="advice">.*?</ul>', path.read_text())[0]
+    first = re.search(r"<pre[^>]*><code>(.*?)</code>", advice)[1]
+    assert first == "sketchmeans cluster a.csv -k 3 --standardize"
+
+
 def test_the_certificate_of_a_bad_clustering_is_no_headline(tmp_path):
     X, y = make_circles(400, factor=0.4, noise=0.05, random_state=0)
     model = KernelKMeans(2, kernel="rbf", random_state=0).fit(X)

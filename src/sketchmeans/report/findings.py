@@ -17,7 +17,7 @@ from sketchmeans.advice.plain import PlainKMeans, plain_kmeans
 from sketchmeans.estimators.fitted import FittedEmbedding, embedding_of
 from sketchmeans.plotting.given import Categories
 from sketchmeans.plotting.telling import best_pair, telling_features
-from sketchmeans.report.html import command_line, short
+from sketchmeans.report.html import short
 from sketchmeans.report.pipelines import Steps
 from sketchmeans.report.profiles import Profiles, profiles
 
@@ -135,15 +135,9 @@ class Findings:
         return content.agreement(self.truth, self.labels, self.model.n_clusters)
 
     @cached_property
-    def has_rows(self) -> bool:
-        """Whether the rows that the model was fitted to are at hand, and no kernel matrix."""
-        given = isinstance(self.model.kernel, str) and self.model.kernel == "precomputed"
-        return self.fitted_to is not None and not given
-
-    @cached_property
     def plain(self) -> PlainKMeans | None:
         """What K-means without a kernel finds; None where there are no rows to ask."""
-        if not self.has_rows:
+        if self.fitted_to is None:
             return None
         with warnings.catch_warnings():
             # A frame and its values are the same rows here.
@@ -152,15 +146,15 @@ class Findings:
 
     @cached_property
     def advice(self) -> tuple[str, ...]:
-        """What to do next; nothing where there are no rows to look at."""
-        if not self.has_rows:
+        """What to do next; nothing where the data are not at hand."""
+        if self.fitted_to is None:
             return ()
         return guidance(
             self.model,
             self.fitted_to,
             feature_names=self.steps.names,
             standardized=self.samples.preparation.scale is not None or self.steps.rescale,
-            command=None if self.command is None else command_line(self.command),
+            command=self.command,
             plain=self.plain,
         )
 
