@@ -30,7 +30,14 @@ FLAGS = (
     "--window-size=1200,900",
 )
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the protocol's name for "an element"
-KEYS = {"right": "\ue014", "left": "\ue012", "shift": "\ue008", "space": " ", "tab": "\ue004"}
+KEYS = {
+    "right": "\ue014",
+    "left": "\ue012",
+    "shift": "\ue008",
+    "space": " ",
+    "tab": "\ue004",
+    "escape": "\ue00c",
+}
 
 
 class Browser:
@@ -172,6 +179,7 @@ class Browser:
     def screenshot(self, path):
         """Save a picture of the whole page, however long it is."""
         size = self.devtools("Page.getLayoutMetrics")["cssContentSize"]
+        size["width"] = max(size["width"], self.run("return innerWidth"))  # no scroll bar is drawn
         shot = self.devtools(
             "Page.captureScreenshot",
             captureBeyondViewport=True,

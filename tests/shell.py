@@ -1,9 +1,11 @@
 """The command line: in a shell, and in this process."""
 
+import fcntl
 import os
 import pty
 import subprocess
 import sys
+import termios
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -52,6 +54,35 @@ def on_a_terminal(command, **options):
     out = process.stdout.read().decode()
     assert process.wait() == 0, shown
     return out, shown.decode()
+
+
+def ctrl_c_on_a_terminal(command, folder):
+    """Run a command on a terminal of its own and press Ctrl-C once it shows progress.
+
+    Return the exit code and what was shown after that.
+    """
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        ["bash", "-c", f"exec {command}"],
+        cwd=folder,
+        env=environment(folder) | {"TERM": "xterm", "COLUMNS": "120"},
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(slave)
+    while b"%" not in os.read(master, 4096):
+        pass
+    time.sleep(0.3)
+    assert process.poll() is None  # else there would be nothing to interrupt
+    os.write(master, b"\x03")
+    shown = b""
+    with suppress(OSError):
+        while chunk := os.read(master, 4096):
+            shown += chunk
+    return process.wait(timeout=60), shown.decode()
 
 
 def start(program, folder):

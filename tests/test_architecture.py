@@ -34,7 +34,7 @@ ROOMS = {
     "advice": "engine operators lowrank certificate estimators",
     "models": "kernels operators lowrank certificate estimators",
     "plotting": "certificate estimators advice",
-    "report": "certificate estimators plotting",
+    "report": "certificate estimators advice plotting",
     "datasets": "",
     "reproduce": "engine sketches operators lowrank estimators advice plotting datasets",
     "io": "",

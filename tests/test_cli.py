@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 
 import shell
+from pages import Text
 from shell import sketchmeans as run
 from sketchmeans import KernelKMeans, choose, compare, load
 from sketchmeans.datasets import make_rings
 from tables import KINDS, write_numbers
 from test_model_files import apply, put_together, take_apart
-from test_report import Text
 
 
 def test_every_format_gives_the_same_labels_from_a_shell(tmp_path):
@@ -349,13 +349,15 @@ def test_the_report_tells_of_preparation_and_shows_the_data_as_they_were(rings, 
     members = {row[-4]: row[-2:] for row in typical[1:] if row[-4] in known.index}
     assert len(members) == 10
     for point, values in members.items():
-        assert values == [f"{value:.5g}" for value in known.loc[point, ["x", "y"]]]
+        assert [float(value) for value in values] == pytest.approx(
+            known.loc[point, ["x", "y"]].tolist(), rel=1e-4
+        )
     labels = load_labels(rings, arguments, tmp_path)
     for cluster, row in enumerate(r for r in typical if "mean of the cluster" in r):
         mean = known.loc[labels[labels == cluster].index, ["x", "y"]].mean()
-        assert row[-2:] == [f"{value:.5g}" for value in mean]
+        assert [float(value) for value in row[-2:]] == pytest.approx(mean.tolist(), rel=1e-4)
     drawn = dict(zip(page.picture["id"], page.picture["values"][0], strict=True))
-    assert drawn["p7"] == float(f"{known.loc['p7', 'x']:.5g}")
+    assert drawn["p7"] == pytest.approx(known.loc["p7", "x"], abs=1)
     run(*arguments, "--impute", "mean")
     asked = dict(Text(path.read_text(encoding="utf-8")).table("data"))
     assert asked["values filled in"] == "2"

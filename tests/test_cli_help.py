@@ -1,5 +1,6 @@
 """The command line: help, completion, progress and warnings."""
 
+import re
 import shlex
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import click
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_digits, load_iris
 
 import shell
 from shell import sketchmeans as run
@@ -21,11 +23,13 @@ WRITTEN = list(COMMANDS)
 def test_help_shows_examples_that_parse(name):
     shown = run(name, "--help").stdout
     examples = shown.split("Examples:\n")[1].splitlines()
-    assert len(examples) >= 2
-    command = cli.get_command(None, name)
-    for example in examples:
-        words = shlex.split(example.split("| ")[-1].split(" > ")[0])
-        assert words[:2] == ["sketchmeans", name]
+    split = [
+        shlex.split(example.split("| ")[-1].split(" > ")[0], comments=True) for example in examples
+    ]
+    assert sum(words[1] == name for words in split) >= 2
+    for words in split:
+        assert words[0] == "sketchmeans"
+        command = cli.get_command(None, words[1])
         command.make_context(name, words[2:])
 
 
@@ -140,3 +144,43 @@ def test_warnings_are_one_line_and_quiet_silences_them(tmp_path):
         "--id-column number.\n"
     )
     assert shell.run("sketchmeans cluster data.csv -k 2 --quiet", tmp_path).stderr == ""
+
+
+def help_examples(name):
+    """Return the commands of a help page, as they stand there."""
+    page = run(*name.split(), "--help").stdout
+    return [line.strip() for line in page.partition("Examples:\n")[2].split("\n\n")[0].splitlines()]
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Return a folder with the files that the help pages name and do not make."""
+    run("demo", "--write", tmp_path)
+    digits, iris = load_digits(as_frame=True), load_iris(as_frame=True)
+    digits.data.to_parquet(tmp_path / "digits.parquet")
+    names = iris.target_names[iris.target]
+    iris.data.assign(species=names).to_csv(tmp_path / "iris.csv", index=False)
+    run(
+        "cluster",
+        tmp_path / "rings.csv",
+        "-k",
+        2,
+        "--columns",
+        "x,y",
+        "--save",
+        tmp_path / "model.skm",
+    )
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["", *(name for name in COMMANDS if name != "reproduce")])
+def test_every_example_of_a_help_page_does_what_it_says(name, files):
+    """Those of ``reproduce`` take minutes, and have tests of their own."""
+    for command in help_examples(name):
+        if "demo --write ." in command:
+            command = command.replace("--write .", "--write . --force")
+        result = shell.run(command, files)
+        assert result.returncode == 0, (command, result.stderr)
+        found = re.search(r"Agreement with '(\w+)': accuracy ([\d.]+)", result.stdout)
+        if found:
+            assert float(found[2]) > {"ring": 0.99, "digit": 0.87}[found[1]], command

@@ -336,7 +336,7 @@ def degenerate():
 
 @pytest.mark.parametrize("name", degenerate())
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.filterwarnings("ignore:Number of distinct clusters")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_difficult_data_are_clustered_without_an_error_or_a_warning_of_numbers(name, metric):
     X = degenerate()[name]
     k = min(2, X.shape[0])

@@ -10,6 +10,7 @@ import pytest
 from sklearn.datasets import make_blobs, make_moons
 
 from sketchmeans import FullKernelKMeans, KernelEmbedding, KernelKMeans, certify, compare
+from sketchmeans.advice.plain import plain_kmeans
 from sketchmeans.certificate import Certificate
 from sketchmeans.certificate.intervals import intervals, verdict
 from sketchmeans.datasets import make_rings
@@ -21,7 +22,7 @@ from sketchmeans.plotting import (
     SpectrumDisplay,
 )
 from sketchmeans.plotting.comparison import MEASURES
-from sketchmeans.plotting.palette import COLOURS, best_axes, colour_and_mark
+from sketchmeans.plotting.palette import CLUSTER_COLOURS, COLOURS, best_axes, colour_and_mark
 
 mpl.use("agg")
 
@@ -187,15 +188,28 @@ def test_a_spectrum_with_zeros_or_of_zeros_can_be_drawn():
 def test_the_certificate_is_drawn_as_its_intervals(model):
     display = CertificateDisplay.from_estimator(model)
     known = model.certificate_
-    found, best, conditional = (line.get_xdata() for line in display.lines_)
+    found, best = (line.get_xdata() for line in display.lines_)
     low = max(known.objective_lower, known.optimum_lower)
     assert list(found) == [low, known.objective_upper]
     assert list(best) == [known.optimum_lower, known.objective_upper]
-    assert conditional[0] == max(known.objective_lower - known.gap_bound, known.optimum_lower)
-    assert f"{known.relative_gap:.1%} above the best" in display.ax_.get_title(loc="left")
+    title = display.ax_.get_title(loc="left").replace("\n", " ")
+    assert f"{known.relative_gap:.1%} above the least" in title
 
 
-def test_an_exact_objective_is_a_point_and_a_probable_bound_a_line_of_its_own(blobs):
+def test_beside_the_objective_found_stands_that_of_plain_k_means_under_the_kernel(model, blobs):
+    X = blobs[0]
+    display = CertificateDisplay.from_estimator(model, X)
+    assert [one.name for one in display.intervals_] == ["found", "plain K-means", "best possible"]
+    labels = plain_kmeans(model, X).labels
+    K = np.exp(-model.gamma_ * np.square(X[:, None] - X[None]).sum(axis=2))
+    within = sum(K[np.ix_(labels == k, labels == k)].sum() / np.sum(labels == k) for k in range(4))
+    found, plain, best = (list(line.get_xdata()) for line in display.lines_)
+    np.testing.assert_allclose(plain, [240 - within] * 2)
+    assert best == [model.certificate_.optimum_lower, min(found[1], plain[1])]
+    assert intervals(model.certificate_, 1e9, at_most=True)[1].told == "at most 1e+09"
+
+
+def test_an_exact_objective_is_a_point(blobs):
     X = blobs[0]
     model = KernelKMeans(4, kernel="rbf", random_state=0)
     embedded = embed(model, X)
@@ -203,10 +217,9 @@ def test_an_exact_objective_is_a_point_and_a_probable_bound_a_line_of_its_own(bl
     certificate = certify(
         embedded.operator, labels, embedded.low_rank, exact=True, failure_probability=0.01
     )
-    found, best, probable = intervals(certificate)[:3]
+    found, best = intervals(certificate)
     assert found.low == found.high == certificate.objective
-    assert best.low <= probable.low == certificate.optimum_lower_probabilistic
-    assert probable.condition == "except with probability 0.01"
+    assert (best.low, best.high) == (certificate.optimum_lower, certificate.objective)
     assert CertificateDisplay(certificate).plot().lines_[0].get_marker() == "o"
 
 
@@ -232,8 +245,8 @@ def test_a_cut_is_drawn_on_a_line_from_nothing_to_labels_at_random(moons):
         assert display.ax_.get_xlabel() == "normalized cut"
         names = [label.get_text().replace("\n", " ") for label in display.ax_.get_yticklabels()]
         assert names == [
-            f"labels found: {known.normalized_cut:.3g}",
-            f"best possible: at least {known.normalized_cut_lower:.3g}",
+            f"found: {known.normalized_cut:.6g}",
+            f"best possible: at least {known.normalized_cut_lower:.6g}",
             f"labels at random: {chance}",
         ]
         words = display.ax_.get_title(loc="left").replace("\n", " ")
@@ -247,12 +260,14 @@ def test_clusters_that_share_no_neighbour_cut_nothing(blobs):
     model = KernelKMeans(4, kernel="neighbors", random_state=0).fit(blobs[0])
     found, best, _ = intervals(model.certificate_)
     assert (found.low, found.high, best.low, best.high) == (0, 0, 0, 0)
-    assert [found.words, best.words] == ["labels found: 0", "best possible: at least 0"]
+    assert [found.words, best.words] == ["found: 0", "best possible: at least 0"]
     assert verdict(model.certificate_).startswith("No two clusters share a neighbour")
     one = KernelKMeans(1, kernel="neighbors", random_state=0).fit(blobs[0])
     display = CertificateDisplay.from_estimator(one)
     assert display.lines_ == []
-    assert display.ax_.get_title(loc="left") == "One cluster cuts nothing."
+    assert display.ax_.get_title(loc="left") == (
+        "All samples are in one cluster: no other labels are\npossible."
+    )
 
 
 def test_the_spectrum_of_neighbours_is_exact_and_linear(moons):
@@ -425,7 +440,15 @@ def lab(colour, sight):
 
 @pytest.mark.parametrize("sight", SIGHT)
 def test_any_two_colours_differ_for_readers_who_lack_a_kind_of_cone(sight):
-    seen = [lab(colour, SIGHT[sight]) for colour in COLOURS]
-    apart = [np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)]
-    assert len(apart) == 28
-    assert min(apart) > 15  # 2.3 is the least that is noticed side by side
+    for first in (0, 8, 16):  # clusters after the first eight have another mark as well
+        eight = CLUSTER_COLOURS[first : first + 8]
+        seen = [lab(colour, SIGHT[sight]) for colour in eight]
+        apart = [np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)]
+        assert len(apart) == 28
+        assert min(apart) > 15  # 2.3 is the least that is noticed side by side
+
+
+def test_twenty_four_clusters_have_a_colour_each_and_no_two_are_near():
+    assert [colour_and_mark(cluster)[0] for cluster in range(24)] == list(range(24))
+    seen = [lab(colour, SIGHT["normal"]) for colour in CLUSTER_COLOURS]
+    assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)) > 20

@@ -1,15 +1,23 @@
 """Progress: on a terminal, without one, and through scikit-learn's callbacks."""
 
+import itertools
+import os
+import re
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import shell
-from sketchmeans import KernelKMeans
+from sketchmeans import FullKernelKMeans, KernelKMeans
 from sketchmeans.engine.run import Run
+from sketchmeans.estimators.fitted import predicted
+from sketchmeans.kernels import KERNELS
 from sketchmeans.kernels.definitions import Gaussian
+from sketchmeans.lowrank import METHODS
 from sketchmeans.lowrank.one_pass import one_pass
 from sketchmeans.operators.data import DataOperator
 from sketchmeans.sketches import make_sketch
@@ -99,3 +107,87 @@ def test_the_progress_of_several_passes_only_rises():
     assert seen == sorted(seen)
     assert seen[-1] == 1
     assert sum(1 / 3 < share < 2 / 3 for share in seen) > 1
+
+
+def models():
+    """Return every way to predict: kernels, methods, refinement, and a matrix that is given."""
+    yield "neighbors", KernelKMeans(3)
+    yield "neighbors, not refined", KernelKMeans(3, n_refine=0)
+    for kernel, method in itertools.product(KERNELS, METHODS):
+        yield f"{kernel}, {method}", KernelKMeans(3, kernel=kernel, method=method)
+    for kernel in (*KERNELS, "precomputed"):
+        yield f"{kernel}, refined", KernelKMeans(3, kernel=kernel, method="one-pass", n_refine=1)
+        yield f"{kernel}, full", FullKernelKMeans(3, kernel=kernel, n_init=1)
+
+
+@pytest.mark.filterwarnings("ignore:the kernel matrix is not positive semidefinite")
+@pytest.mark.parametrize("name", dict(models()))
+def test_every_prediction_tells_of_its_rows_and_is_the_same(name):
+    model = dict(models())[name]
+    X = np.random.default_rng(0).normal(size=(400, 4))
+    new = np.random.default_rng(1).normal(size=(9000, 4))
+    if model.kernel == "precomputed":
+        X, new = X @ X.T, new @ X.T
+    model.set_params(random_state=0, n_jobs=1).fit(X)
+    seen = []
+    labels = predicted(model, new, lambda done, total: seen.append(done / total))
+    np.testing.assert_array_equal(labels, model.predict(new))
+    assert seen == sorted(seen)
+    assert len(seen) > 1
+    assert seen[-1] == 1
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with data that every command takes some seconds for, and a model."""
+    folder = tmp_path_factory.mktemp("long")
+    random = np.random.default_rng(0)
+    np.save(folder / "many.npy", random.normal(size=(150_000, 20)))
+    np.save(folder / "some.npy", random.normal(size=(9_000, 20)))
+    options = "-k 5 --kernel rbf --method one-pass --refine 1 --save model.skm --quiet"
+    assert shell.run(f"sketchmeans cluster some.npy {options}", folder).returncode == 0
+    return folder
+
+
+def test_predict_counts_its_rows_on_a_terminal_and_nowhere_else(folder):
+    arguments = ["predict", "model.skm", "some.npy", "-o", "labels.npy", "--force"]
+    command = [sys.executable, "-m", "sketchmeans", *arguments]
+    out, shown = shell.on_a_terminal(command, cwd=folder)
+    assert out == "9,000 rows. Labels: labels.npy\n"
+    counts = [int(rows.replace(",", "")) for rows in re.findall(r"([\d,]+) of 9,000 rows", shown)]
+    assert counts == sorted(counts)
+    assert counts[0] == 0
+    assert any(0 < count < 9000 for count in counts)
+    assert counts[-1] == 9000
+    assert shell.on_a_terminal([*command, "--quiet"], cwd=folder) == ("", "")
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cluster many.npy -k 5 -o labels.csv",
+        "cluster many.npy -k 5 --kernel rbf --method one-pass -o labels.csv",
+        "predict model.skm many.npy -o labels.csv",
+        "compare some.npy -k 5 --seeds 3",
+        "choose many.npy -k 2-6",
+    ],
+)
+def test_ctrl_c_ends_any_command_with_130_and_leaves_no_file(command, folder):
+    before = set(os.listdir(folder))
+    code, shown = shell.ctrl_c_on_a_terminal(f"sketchmeans {command}", folder)
+    assert code == 130, shown
+    assert "Interrupted." in shown
+    assert "Traceback" not in shown
+    assert set(os.listdir(folder)) == before
+
+
+def test_a_pipeline_tells_of_its_rows_too():
+    X = np.random.default_rng(0).normal(size=(400, 4)) * 100
+    for steps in ([StandardScaler()], []):
+        model = make_pipeline(*steps, KernelKMeans(3, random_state=0, n_jobs=1)).fit(X)
+        seen = []
+        labels = predicted(model, X, lambda done, total, seen=seen: seen.append(done / total))
+        np.testing.assert_array_equal(labels, model.predict(X))
+        assert seen[-1] == 1

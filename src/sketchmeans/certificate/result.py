@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sketchmeans.text import counted
+
 USELESS = 2.0
 """A relative gap above this (200 %) is called no useful bound."""
 
@@ -49,25 +51,51 @@ class Certificate:
             return False
         return self.objective_upper - self.objective <= 1e-6 * abs(self.objective)
 
+    @property
+    def scope(self) -> str:
+        """What the numbers are about, and what they cannot tell."""
+        what = "the objective" if self.normalized_cut is None else "the cut"
+        return (
+            f"This bounds {what} under this kernel. Whether the kernel and {self._clusters} suit "
+            "the data it cannot tell."
+        )
+
+    @property
+    def _clusters(self) -> str:
+        return counted(self.n_clusters, "cluster")
+
     def __str__(self) -> str:
+        head = f"Certificate for {self._clusters}"
+        if self.n_clusters == 1:
+            return f"{head}: all samples are in one, and no other labels are possible."
         if self.objective_upper is None:
-            return f"Certificate for {self.n_clusters} clusters: no bound. {self.reason}"
-        lines = [f"Certificate for {self.n_clusters} clusters"]
-        if self.normalized_cut is not None and self.normalized_cut_lower is not None:
-            return "\n".join([*lines, *self._cut()])
+            return f"{head}: no bound. {self.reason}"
+        is_cut = self.normalized_cut is not None and self.normalized_cut_lower is not None
+        what = "the cut" if is_cut else "the objective"
+        return "\n".join(
+            [
+                f"{head}: it bounds {what} of this kernel, not how well kernel and number of "
+                "clusters suit the data",
+                *(self._cut() if is_cut else self._objective()),
+            ]
+        )
+
+    def _objective(self) -> list[str]:
+        """Say what is known of the objective."""
         if self.objective is not None and self._is_sharp:
-            lines.append(f"  objective of these labels: {self.objective:.6g}, exactly")
+            lines = [f"  objective of these labels: {self.objective:.6g}, exactly"]
         else:
-            lines.append(
+            lines = [
                 f"  objective of these labels: between {self.objective_lower:.6g} and "
                 f"{self.objective_upper:.6g}"
-            )
+            ]
         lines.append(f"  best possible objective:   at least {self.optimum_lower:.6g}")
         if self.relative_gap is None or self.relative_gap > USELESS:
             lines.append(f"  no useful bound on the distance to the best. {self.reason}")
         else:
             lines.append(
-                f"  so these labels are at most {self.relative_gap:.1%} above the best possible"
+                f"  so the objective is at most {self.relative_gap:.1%} above the least that "
+                f"{self._clusters} can have"
             )
         if self.gap_bound is not None:
             lines.append(
@@ -82,15 +110,13 @@ class Certificate:
             )
         if self.assumes_psd:
             lines.append("  This assumes that the kernel is positive semidefinite.")
-        return "\n".join(lines)
+        return lines
 
     def _cut(self) -> list[str]:
         """Say what is known of the normalized cut."""
         cut, least = self.normalized_cut, self.normalized_cut_lower
         assert cut is not None
         assert least is not None
-        if self.n_clusters == 1:
-            return ["  one cluster cuts nothing"]
         chance = self.n_clusters - 1
         lines = [
             f"  normalized cut of these labels: {cut:.4g}, or {cut / chance:.2%} of what labels at "
@@ -99,7 +125,7 @@ class Certificate:
             "clusters)",
         ]
         if cut < 1e-6 * chance:
-            return [*lines, "  no two clusters share a neighbour: no clustering is better"]
+            return [*lines, "  no two clusters share a neighbour: no clustering cuts less"]
         lines.append(f"  best possible normalized cut:   at least {least:.4g}")
         if 3 * least < cut:
             lines.append(

@@ -133,11 +133,20 @@ def cli() -> None:
 def main() -> None:
     """Run the command line: exit code 0, 1 where a command failed, 2 where it was misused.
 
-    Where a signal ended it, 128 and the number of the signal, as a shell reckons.
+    Where a signal ended it, 128 and the number of the signal, as a shell reckons: 130 for Ctrl-C.
     """
     warnings.showwarning = _show_warning
     _end_in_order()
-    cli.main(prog_name="sketchmeans")
+    # NOTE: left to itself, click ends with 1 after Ctrl-C, as after a failure.
+    try:
+        code = cli.main(prog_name="sketchmeans", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted.", err=True)
+        code = 128 + signal.SIGINT
+    sys.exit(code)
 
 
 def _end_in_order() -> None:

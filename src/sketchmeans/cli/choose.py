@@ -58,7 +58,7 @@ def _with_widths(kernel: str) -> str:
 @click.command(
     epilog=examples(
         "sketchmeans choose iris.csv --label-column species",
-        "sketchmeans choose rings.csv -k 2-6 --gammas 'median,4*median,16*median'",
+        "sketchmeans choose rings.csv --label-column ring -k 2-6 --gammas 'median,4*median'",
     )
 )
 @DATA

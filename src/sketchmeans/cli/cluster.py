@@ -10,6 +10,7 @@ from sketchmeans._package import __version__
 from sketchmeans.cli.options import (
     DATA,
     METHODS,
+    Names,
     command_line,
     examples,
     gathered,
@@ -34,12 +35,14 @@ FILES = {"output": "labels_file", "save": "model_file", "report": "report_file"}
 
 @click.command(
     epilog=examples(
-        "sketchmeans cluster iris.csv -k 3 --label-column species",
-        "sketchmeans cluster iris.csv -k 3 --id-column id -o labels.csv --report report.html",
-        "sketchmeans cluster moons.csv -k 2 --kernel neighbors --neighbors 8",
-        "sketchmeans cluster big.parquet -k 8 --kernel polynomial --degree 2 --save model.skm",
-        "sketchmeans cluster rings.csv -k 2 --gamma '8*median' --passes 2 --refine 1",
-        "zcat data.csv.gz | sketchmeans cluster - -k 5 -o - > labels.csv",
+        "sketchmeans demo --write .    # makes rings.csv and digits.csv",
+        "sketchmeans cluster rings.csv -k 2 --label-column ring",
+        "sketchmeans cluster rings.csv -k 2 --columns x,y -o labels.csv --report rings.html",
+        "sketchmeans cluster digits.csv -k 10 --id-column image --label-column digit --save d.skm",
+        "sketchmeans cluster rings.csv -k 2 --label-column ring --standardize --kernel gaussian",
+        "sketchmeans cluster rings.csv -k 2 --label-column ring --kernel poly --degree 2 "
+        "--coef0 0 --rank 2",
+        "gzip -c rings.csv | sketchmeans cluster - -k 2 --columns x,y -o - > ring-labels.csv",
     )
 )
 @DATA
@@ -49,7 +52,7 @@ FILES = {"output": "labels_file", "save": "model_file", "report": "report_file"}
     "fitting",
     click.option(
         "--method",
-        type=click.Choice(METHODS),
+        type=Names(METHODS),
         default="auto",
         show_default=True,
         help="How the kernel is approximated; auto: two passes over it, or landmarks where there "
@@ -132,6 +135,8 @@ def command(
     _write(data, model, table, outputs, force)
     result = _result(data, model, table)
     result |= {key: outputs[option] for option, key in FILES.items() if option in outputs}
+    if as_json or not quiet:
+        result["guidance"] = _guidance(model, table)
     if as_json:
         print_json(result)
     elif not quiet:
@@ -231,6 +236,20 @@ def _result(data: str, model: Any, table: TableData) -> dict[str, Any]:
     return result
 
 
+def _guidance(model: Any, table: TableData) -> list[str]:
+    """Return what to do next, a line each."""
+    from sketchmeans.advice.guidance import guidance
+
+    lines = guidance(
+        model,
+        table.X,
+        feature_names=table.names,
+        standardized=table.scale is not None,
+        command=command_line(),
+    )
+    return list(lines)
+
+
 def _summary(result: dict[str, Any], model: Any, verbose: bool) -> str:
     """Return the result as a person reads it."""
     from sketchmeans.text import Table, counted
@@ -263,7 +282,9 @@ def _summary(result: dict[str, Any], model: Any, verbose: bool) -> str:
         for key in FILES.values()
         if result.get(key, "-") != "-"
     ]
-    return "\n\n".join([*parts, *(["\n".join(written)] if written else [])])
+    parts += ["\n".join(written)] if written else []
+    parts.append("\n".join(["What to do next", *(f"- {line}" for line in result["guidance"])]))
+    return "\n\n".join(parts)
 
 
 def _approximation(model: Any) -> str:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sketchmeans.io.formats import FORMATS
-from sketchmeans.text import called
+from sketchmeans.text import called, did_you_mean
 
 if TYPE_CHECKING:
     from sketchmeans.io import TableData
@@ -30,7 +30,7 @@ Decorator = Callable[[Command], Command]
 
 # The names stand here again so that --help and completion need not import NumPy; a test compares
 # them with the registries.
-_NAMED = ("rbf", "linear", "polynomial", "poly", "laplacian", "cosine", "sigmoid")
+_NAMED = ("rbf", "gaussian", "linear", "polynomial", "poly", "laplacian", "cosine", "sigmoid")
 KERNELS = ("neighbors", *_NAMED, "precomputed")
 DEFAULT_KERNEL = "neighbors"
 """As ``KernelKMeans`` has it, which a test compares too."""
@@ -75,6 +75,17 @@ def number_or(*words: str, free: bool = False) -> Callable[[str], Any]:
         raise click.BadParameter(f"{value!r} is no finite number{listed}.")
 
     return convert
+
+
+class Names(click.Choice):  # type: ignore[type-arg]  # not generic in click 8.1
+    """One of some names; of any other it suggests the nearest."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the name."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            self.fail(error.message + did_you_mean(str(value), self.choices), param, ctx)
 
 
 def together(*options: Decorator) -> Decorator:
@@ -127,7 +138,7 @@ reading_options = gathered(
     ),
     click.option(
         "--format",
-        type=click.Choice(list(FORMATS)),
+        type=Names(list(FORMATS)),
         help="Format of DATA; by its extension if left out.",
     ),
     click.option(
@@ -203,7 +214,7 @@ neighbor_options = gathered(
     ),
     click.option(
         "--metric",
-        type=click.Choice(METRICS),
+        type=Names(METRICS),
         help="Distances of rows and anchors; euclidean if left out.",
     ),
 )
@@ -228,7 +239,7 @@ def _with_the_kernel(function: Command) -> Command:
 
 
 kernel_options = together(
-    gathered("fitting", kernel_option(click.Choice(KERNELS), DEFAULT_KERNEL)),
+    gathered("fitting", kernel_option(Names(KERNELS), DEFAULT_KERNEL)),
     shape_options,
     neighbor_options,
     _with_the_kernel,
@@ -297,7 +308,7 @@ def stages(quiet: bool) -> Iterator[Callable[..., None]]:
     from sketchmeans.estimators.progress import Bar
 
     if quiet or not sys.stderr.isatty():
-        yield lambda *stage: None
+        yield lambda *stage, **more: None
         return
     bar = Bar(sys.stderr)
     try:

@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 
 @click.command(
     epilog=examples(
-        "sketchmeans predict model.skm new.csv",
-        "sketchmeans predict model.skm new.csv --id-column id -o labels.csv",
-        "sketchmeans predict model.skm new.parquet -o labels.npy --force",
+        "sketchmeans demo --write .    # makes digits.csv and new-digits.csv",
+        "sketchmeans cluster digits.csv -k 10 --id-column image --label-column digit --save d.skm",
+        "sketchmeans predict d.skm new-digits.csv",
+        "sketchmeans predict d.skm new-digits.csv --id-column image -o labels.csv",
+        "sketchmeans predict d.skm new-digits.csv -o labels.npy --force",
     )
 )
 @click.argument("model", type=click.Path(), metavar="MODEL")
@@ -62,6 +64,7 @@ def command(
     """
     import numpy as np
 
+    from sketchmeans.estimators.fitted import predicted
     from sketchmeans.io import check_output, write_labels
 
     if output == "-" and as_json:
@@ -73,9 +76,12 @@ def command(
     table = _prepared(fitted, data, quiet, reading)
     rows = len(table.rows)
     with stages(quiet) as show:
-        show("predict", 0, 1, (rows, "rows"))
-        labels = fitted.set_params(n_jobs=jobs).predict(table.X)
-        show("predict", 1, 1, (rows, "rows"))
+        show("predict", 0, rows, (rows, "rows"), count=True)
+        labels = predicted(
+            fitted.set_params(n_jobs=jobs),
+            table.X,
+            lambda done, total: show("predict", done, total, (rows, "rows"), count=True),
+        )
     write_labels(output, table, labels, force=force)
     counts = dict(enumerate(np.bincount(labels).tolist()))
     if as_json:

@@ -268,6 +268,7 @@ def rectangular_product(
     right: Array,
     *,
     crew: Crew,
+    run: Run,
 ) -> FloatArray:
     """Compute K[rows, :] @ right for ``n_rows`` new points against all samples, in float64.
 
@@ -284,5 +285,6 @@ def rectangular_product(
             T = tile(rows, columns, buffer[: shape[0] * shape[1]].reshape(shape))
             out[rows] += T @ right[columns]
 
-    crew.each(compute, row_blocks(n_rows, 256))
+    new = row_blocks(n_rows, 256)
+    crew.each(compute, new, lambda done: run.report(done, len(new)))
     return out

@@ -49,6 +49,11 @@ def check_kernel_options(estimator: Any) -> None:
         check_number("coef0", estimator.coef0)
     if "gamma" in reads and not isinstance(estimator.gamma, str):
         check_number("gamma", estimator.gamma, least=0.0)
+        if estimator.gamma == 0:
+            raise ValueError(
+                f"gamma=0 makes any two samples alike: {label} would be the same for all pairs. "
+                'Give a positive number, or "median".'
+            )
     _as_dict(estimator.kernel_params)
 
 

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClusterMixin
-from sklearn.exceptions import ConvergenceWarning
 
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blas import OneBlasThread
-from sketchmeans.blocks import first_distinct
 from sketchmeans.certificate import Certificate
 from sketchmeans.certificate.certifying import Wanted, certificate_for
 from sketchmeans.certificate.cut import cut_certificate
 from sketchmeans.certificate.objective import cluster_sums
 from sketchmeans.checks import check_count, check_number
+from sketchmeans.engine import Run
 from sketchmeans.estimators.base import Checked
 from sketchmeans.estimators.checks import check_clusters, check_count_or_auto, check_weights
 from sketchmeans.estimators.deciding import Decision
+from sketchmeans.estimators.distinct import warn_of_equal_samples
 from sketchmeans.estimators.documents import described_by
 from sketchmeans.estimators.embedded import Embedded
 from sketchmeans.estimators.embedding import KernelEmbedding
@@ -231,7 +230,8 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         self._settle(embedded, refined)
         if embedded.decision.walks:
             self.stats_["walk"] = walked.steps
-        self._warn_of_duplicates(embedded)
+        samples = None if embedded.operator is None else embedded.operator.data
+        warn_of_equal_samples(samples, found.labels_, self.n_clusters)
         return self
 
     def _certify(
@@ -316,24 +316,6 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         elif embedded.operator is not None:  # exact distances need all samples
             self._samples = embedded.operator.for_new_points()
 
-    def _warn_of_duplicates(self, embedded: Embedded) -> None:
-        """Warn as scikit-learn's K-means does where there are too few distinct points.
-
-        Rounding can tell equal points apart in the embedding, so that K-means sees nothing wrong;
-        where it does, it has warned already.
-        """
-        X = embedded.operator.data if embedded.operator is not None else None
-        if X is None or len(np.unique(self.labels_)) < self.n_clusters:
-            return
-        distinct = len(first_distinct(X, self.n_clusters))
-        if distinct < self.n_clusters:
-            warnings.warn(
-                f"Number of distinct clusters ({distinct}) found smaller than n_clusters "
-                f"({self.n_clusters}). Possibly due to duplicate points in X.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:
         """Fit, and return ``embedding_``."""
         return self.fit(X, sample_weight=sample_weight).embedding_
@@ -342,10 +324,9 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         """Fit, and return ``labels_``."""
         return self.fit(X, sample_weight=sample_weight).labels_
 
-    def _assign(self, X: Any, *, measure: bool) -> tuple[IntArray, FloatArray]:
+    def _assign(self, X: Any, run: Run, *, measure: bool) -> tuple[IntArray, FloatArray]:
         """Return the nearest cluster of each point and, if measured, its squared distance."""
         X = self._check_new(X)
-        run = self._run()
         if self._centroids is not None:
             points = self._samples or self._new_points
             diagonal = points.diagonal_of(X) if measure else np.zeros(X.shape[0])
@@ -372,12 +353,15 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         -------
         array of shape (n_points,)
         """
+        return self._predict(X, self._run())
+
+    def _predict(self, X: Any, run: Run) -> IntArray:
         with OneBlasThread():
-            return self._assign(X, measure=False)[0]
+            return self._assign(X, run, measure=False)[0]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the objective of X: of the training data, −inertia_."""
         with OneBlasThread():
-            labels, squares = self._assign(X, measure=True)
+            labels, squares = self._assign(X, self._run(), measure=True)
             weights = check_weights(sample_weight, len(labels))
             return -float(squares.sum() if weights is None else squares @ weights)

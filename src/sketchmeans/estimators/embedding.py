@@ -28,10 +28,10 @@ class KernelEmbedding(SketchedEstimator):
     kernel : str or callable
         "neighbors", the default of ``KernelKMeans``: two samples are alike where the same anchors
         are nearest to them; it follows curved clusters, has no width to choose, and kernel K-means
-        on it is the normalized cut of a graph. Or "linear", "polynomial" ("poly"), "rbf" (the
-        default of the other estimators), "laplacian", "cosine", "sigmoid", "precomputed" (a matrix,
-        dense or sparse), or a function of two blocks of rows, taken as symmetric and called from
-        one thread unless ``n_jobs`` is set.
+        on it is the normalized cut of a graph. Or "linear", "polynomial" ("poly"), "rbf"
+        ("gaussian"; the default of the other estimators), "laplacian", "cosine", "sigmoid",
+        "precomputed" (a matrix, dense or sparse), or a function of two blocks of rows, taken as
+        symmetric and called from one thread unless ``n_jobs`` is set.
     gamma : float or str
         Of rbf, laplacian, polynomial and sigmoid. "median": 1 / median of the kernel's own
         distance on a seeded subsample; "4*median": four times that; "scale": as scikit-learn's.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans._arrays import FloatArray, IntArray
-from sketchmeans.engine.run import Run
+from sketchmeans.engine.run import Progress, Run
 from sketchmeans.estimators.base import KernelEstimator
 from sketchmeans.estimators.embedding import KernelEmbedding
 from sketchmeans.estimators.sizing import auto_rank
@@ -96,6 +96,17 @@ def kernel_of(model: KernelEstimator, X: Any) -> KernelOperator:
     if isinstance(operator, NeighborOperator):
         operator.map = model._new_points.map  # not built: other anchors would be another kernel
     return operator
+
+
+def predicted(model: Any, X: Any, progress: Progress) -> IntArray:
+    """Return what ``predict`` of a model does, and tell how much of X is done on the way.
+
+    Of a scikit-learn Pipeline with one of our estimators at its end, too.
+    """
+    if hasattr(model, "steps"):
+        X, model = (model[:-1].transform(X) if len(model) > 1 else X), model[-1]
+    labels: IntArray = model._predict(X, replace(model._run(), progress=progress))
+    return labels
 
 
 def run_of(model: KernelEstimator) -> Run:

@@ -18,6 +18,7 @@ from sketchmeans.engine.run import Run
 from sketchmeans.estimators.base import KernelEstimator, statistics
 from sketchmeans.estimators.checks import check_clusters, check_weights
 from sketchmeans.estimators.cluster import KernelKMeans
+from sketchmeans.estimators.distinct import warn_of_equal_samples
 from sketchmeans.estimators.documents import described_by
 from sketchmeans.estimators.lloyd import Refined, refine
 from sketchmeans.estimators.memory import (
@@ -191,6 +192,7 @@ class FullKernelKMeans(ClusterMixin, KernelEstimator):
         self.stats_ = statistics(
             cost + certifying, progress.seconds, plan, operator.engine, operator.dtype
         )
+        warn_of_equal_samples(operator.data, self.labels_, self.n_clusters)
         return self
 
     def _certify(
@@ -241,10 +243,13 @@ class FullKernelKMeans(ClusterMixin, KernelEstimator):
 
     def predict(self, X: Any) -> IntArray:
         """Return the nearest centroid in feature space; n kernel entries per point."""
+        return self._predict(X, self._run())
+
+    def _predict(self, X: Any, run: Run) -> IntArray:
         X = self._check_new(X)
         zeros = np.zeros(X.shape[0])
         cross = self._new_points.against(X)
-        return self._centroids.assign(cross, zeros, self._run())[0]
+        return self._centroids.assign(cross, zeros, run)[0]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the objective of X: of the training data, −inertia_."""

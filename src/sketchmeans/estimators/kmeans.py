@@ -11,6 +11,7 @@ from sklearn.cluster import KMeans
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.blocks import masses, relative_weights, row_blocks
+from sketchmeans.centers import without_warnings_of_starts
 from sketchmeans.certificate.objective import memberships
 from sketchmeans.engine import Crew
 from sketchmeans.estimators.many_rows import (
@@ -83,7 +84,8 @@ def starts_of(
 
     # NOTE: scikit-learn's K-means sums in the order of its threads, so that its last bits
     # depend on them. The crew gives one thread to a start, and runs starts side by side.
-    with Crew(side_by_side) as crew:
+    # Of equal rows every start would warn; the estimators do, once.
+    with without_warnings_of_starts(), Crew(side_by_side) as crew:
         crew.each(start, range(len(seeds)))
     return [found[index] for index in sorted(found, key=lambda i: (found[i].inertia_, i))]
 

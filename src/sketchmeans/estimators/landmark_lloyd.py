@@ -69,8 +69,8 @@ class LandmarkCentroids:
             labels[rows], squares[rows] = self.nearest(inner, diagonal[rows])
 
         with Crew(run.n_threads) as crew:
-            size = points.rows_at_once(len(self.coefficients))
-            crew.each(compute, row_blocks(len(labels), size))
+            blocks = row_blocks(len(labels), points.rows_at_once(len(self.coefficients)))
+            crew.each(compute, blocks, lambda done: run.report(done, len(blocks)))
         return labels, squares
 
 

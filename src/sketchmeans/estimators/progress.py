@@ -28,6 +28,9 @@ def with_callbacks(method: Method) -> Method:
     return method if _callback is None else cast(Method, _callback.with_callbacks(method))
 
 
+WRAPPED = 0 if _callback is None else 1
+"""Frames that this puts between ``fit`` and who called it."""
+
 TICKS = 50
 """Steps that a stage of the fit is reported in to scikit-learn's callbacks."""
 
@@ -137,13 +140,17 @@ class Bar:
             )
             self._rich.start()
 
-    def show(self, name: str, done: int, total: int, work: Work | None = None) -> None:
-        """Draw the state of the stage called ``name``."""
+    def show(
+        self, name: str, done: int, total: int, work: Work | None = None, *, count: bool = False
+    ) -> None:
+        """Draw the state of the stage called ``name``, with what is done in numbers if asked."""
         now = time.perf_counter()
         if done == 0:
             self._began[name] = now
         spent = now - self._began.setdefault(name, now)
         said = pace(done / total, spent, work)
+        if count and work is not None:
+            said = f"{work[0] * done / total:,.0f} of {work[0]:,.0f} {work[1]}, {said}".rstrip(", ")
         if self._rich is not None:
             if name not in self._tasks:
                 self._tasks[name] = self._rich.add_task(name, total=1.0, pace=said)

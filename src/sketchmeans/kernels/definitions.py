@@ -206,7 +206,8 @@ class Sigmoid(Kernel):
 KERNELS: dict[str, type[Kernel]] = {
     kernel.name: kernel for kernel in (Linear, Polynomial, Gaussian, Laplacian, Cosine, Sigmoid)
 }
-ALIASES = {"poly": "polynomial"}
+ALIASES = {"poly": "polynomial", "gaussian": "rbf"}
+"""Other names that are understood; a model keeps the one that it was given."""
 
 
 def kernel_class(name: str) -> type[Kernel]:

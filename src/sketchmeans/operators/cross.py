@@ -57,7 +57,7 @@ class CrossKernel:
                 product = self._product(right, crew, run)
             else:
                 right = right.astype(self.dtype, copy=False)
-                product = rectangular_product(self.tile, self.shape[0], right, crew=crew)
+                product = rectangular_product(self.tile, self.shape[0], right, crew=crew, run=run)
         refuse_infinite(product)
         return product
 

@@ -231,7 +231,7 @@ class DataOperator(PointsOperator):
 
         def product(right: Array, crew: Crew, run: Run) -> FloatArray:
             tiles = self._native_cross(right, pack=run.pack)(new)
-            return cross_product(tiles, new.n_samples, crew=crew)
+            return cross_product(tiles, new.n_samples, crew=crew, run=run)
 
         def evaluate() -> FloatArray:
             return self._native_cross(np.empty((self.shape[0], 0)), pack=True)(new).evaluate()

@@ -247,7 +247,6 @@ class FeatureOperator(KernelOperator):
         """Return what multiplies κ̂(x, X) of new rows: F(x)(Fᵀ·right)."""
 
         def product(right: Array, crew: Crew, run: Run) -> FloatArray:
-            del run
             plain = self.unweighted()
             out = np.empty((X.shape[0], right.shape[1]))
 
@@ -259,7 +258,8 @@ class FeatureOperator(KernelOperator):
 
             total = plain.summed(project, crew, lambda done: None)
             multiply = self.map.multiplier(self.map.expanded(total))
-            crew.each(expand, row_blocks(X.shape[0], self.map.rows_at_once))
+            blocks = row_blocks(X.shape[0], self.map.rows_at_once)
+            crew.each(expand, blocks, lambda done: run.report(done, len(blocks)))
             return out
 
         return product

@@ -99,13 +99,13 @@ class NeighborPoints:
         shape = (X.shape[0], self.map.count)
 
         def product(right: Array, crew: Crew, run: Run) -> FloatArray:
-            del run
             out = np.empty((shape[0], right.shape[1]))
 
             def work(rows: slice) -> None:
                 out[rows] = self.map.block(rows_of(X, rows)) @ right
 
-            crew.each(work, row_blocks(shape[0], self.map.rows_at_once))
+            blocks = row_blocks(shape[0], self.map.rows_at_once)
+            crew.each(work, blocks, lambda done: run.report(done, len(blocks)))
             return out
 
         def tile(rows: slice, columns: slice, out: FloatArray) -> FloatArray:

@@ -198,7 +198,6 @@ class GivenRows:
         """Return what multiplies sparse rows without making them dense."""
 
         def product(right: Array, crew: Crew, run: Run) -> FloatArray:
-            del run
             matrix = np.ascontiguousarray(right, dtype=self.dtype)
             out = np.empty((K.shape[0], matrix.shape[1]))
 
@@ -206,7 +205,8 @@ class GivenRows:
                 block = rows_of(K, rows).astype(self.dtype, copy=False)
                 out[rows] = (block if self.chosen is None else block[:, self.chosen]) @ matrix
 
-            crew.each(compute, row_blocks(len(out), SUMMED))
+            blocks = row_blocks(len(out), SUMMED)
+            crew.each(compute, blocks, lambda done: run.report(done, len(blocks)))
             return out
 
         return product

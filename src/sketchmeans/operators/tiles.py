@@ -14,7 +14,7 @@ import numpy as np
 
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blocks import row_blocks
-from sketchmeans.engine import Crew, native_tile_rows
+from sketchmeans.engine import Crew, Run, native_tile_rows
 from sketchmeans.engine.native import Argument, Panels, compiled
 from sketchmeans.engine.passes import refuse_tile, sum_of_squares
 from sketchmeans.kernels import Kernel, Statistic
@@ -311,8 +311,13 @@ def part(weights: FloatArray | None, rows: slice) -> FloatArray | None:
     return None if weights is None else weights[rows]
 
 
-def cross_product(tiles: NativeTiles, n_rows: int, *, crew: Crew) -> FloatArray:
+def cross_product(tiles: NativeTiles, n_rows: int, *, crew: Crew, run: Run) -> FloatArray:
     """Compute K[rows, :] Ω for ``n_rows`` new points against all samples, in float64."""
     out = np.zeros((n_rows, tiles.omega.width))
-    crew.each(lambda rows: tiles.multiply(rows, out[rows]), row_blocks(n_rows, CROSS_ROWS))
+    new = row_blocks(n_rows, CROSS_ROWS)
+
+    def multiply(rows: slice) -> None:
+        tiles.multiply(rows, out[rows])
+
+    crew.each(multiply, new, lambda done: run.report(done, len(new)))
     return out

@@ -10,7 +10,8 @@
 
 A Display holds data; matplotlib is imported when something is drawn:
 ``pip install "sketchmeans[plots]"``. Each Display has a file of its own; ``axes`` gives it a place
-to draw, and ``palette``, which reports use too, the colours and marks of clusters.
+to draw, and ``scattering`` what Displays of samples share. ``palette``, ``telling`` (which features
+to look at) and ``given`` (Pipelines, tables with text) need no matplotlib; reports use them too.
 
 May import: certificate, estimators, advice.
 """
@@ -23,8 +24,15 @@ if TYPE_CHECKING:
     from sketchmeans.plotting.certificate import CertificateDisplay
     from sketchmeans.plotting.comparison import ComparisonDisplay
     from sketchmeans.plotting.embedding import EmbeddingDisplay
+    from sketchmeans.plotting.features import FeaturesDisplay
     from sketchmeans.plotting.spectrum import SpectrumDisplay
 
-__all__ = ["CertificateDisplay", "ComparisonDisplay", "EmbeddingDisplay", "SpectrumDisplay"]
+__all__ = [
+    "CertificateDisplay",
+    "ComparisonDisplay",
+    "EmbeddingDisplay",
+    "FeaturesDisplay",
+    "SpectrumDisplay",
+]
 
 __getattr__ = lazy_names(__name__, {name: name.removesuffix("Display").lower() for name in __all__})

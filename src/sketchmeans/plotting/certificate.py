@@ -1,4 +1,4 @@
-"""CertificateDisplay: the objective or the cut found and the best possible one, as intervals."""
+"""CertificateDisplay: the objective found, that of plain K-means, and the best possible one."""
 
 from __future__ import annotations
 
@@ -7,27 +7,43 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sklearn.utils.validation import check_is_fitted
 
+from sketchmeans.advice.plain import PASS_ROWS, PlainKMeans, plain_kmeans
 from sketchmeans.certificate import Certificate
-from sketchmeans.certificate.intervals import Interval, intervals, measures_cut, verdict
+from sketchmeans.certificate.intervals import (
+    FOUND,
+    PLAIN,
+    RANDOM,
+    Interval,
+    intervals,
+    measures_cut,
+    verdict,
+)
+from sketchmeans.estimators.fitted import has_neighbors
 from sketchmeans.plotting.axes import Display, axes_for
+from sketchmeans.plotting.given import unpiped
 from sketchmeans.plotting.palette import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
 
-_LINES = {"labels found": COLOURS[3], "labels at random": "0.5"}
-"""Colours of intervals that are not of the best possible."""
+_LINES = {FOUND: COLOURS[3], PLAIN: COLOURS[1], RANDOM: "0.5"}
+"""Colours of what is not the best possible."""
 
 
 class CertificateDisplay(Display):
-    """The objective of the labels found and the best possible one, as intervals on one line.
+    """The objective of the labels found, that of plain K-means, and where the best possible lies.
 
-    With ``kernel="neighbors"`` the normalized cut, on a line from 0 to that of labels at random.
+    On one line of objectives, or of normalized cuts with ``kernel="neighbors"``. What it says is of
+    this kernel alone: whether the kernel and the number of clusters suit the data it cannot tell.
 
     Parameters
     ----------
     certificate : Certificate
+    plain : float, optional
+        What the labels of K-means without the kernel have under it.
+    at_most : bool
+        Whether that is an upper bound.
 
     Attributes
     ----------
@@ -43,29 +59,51 @@ class CertificateDisplay(Display):
     >>> from sklearn.datasets import load_iris
     >>> from sketchmeans import KernelKMeans
     >>> from sketchmeans.plotting import CertificateDisplay
-    >>> model = KernelKMeans(3, kernel="neighbors", random_state=0).fit(load_iris().data)
-    >>> display = CertificateDisplay.from_estimator(model)
+    >>> X = load_iris().data
+    >>> model = KernelKMeans(3, kernel="neighbors", random_state=0).fit(X)
+    >>> display = CertificateDisplay.from_estimator(model, X)
     >>> [interval.name for interval in display.intervals_]
-    ['labels found', 'best possible', 'labels at random']
+    ['found', 'plain K-means', 'best possible']
     """
 
-    def __init__(self, certificate: Certificate) -> None:
+    def __init__(
+        self, certificate: Certificate, plain: float | None = None, *, at_most: bool = False
+    ) -> None:
         self.certificate = certificate
+        self.plain = plain
+        self.at_most = at_most
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """Draw the certificate of a fitted ``KernelKMeans`` or ``FullKernelKMeans``."""
+    def from_estimator(
+        cls, estimator: Any, X: Any = None, *, random_state: int = 0, ax: Any = None
+    ) -> Self:
+        """Draw the certificate of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : KernelKMeans or FullKernelKMeans
+            Or a Pipeline with one of them at its end.
+        X : array, CSR matrix or frame, optional
+            The training samples, which K-means without the kernel clusters: without them its line
+            is left out.
+        random_state : int
+            Seed of that K-means.
+        ax : matplotlib Axes, optional
+        """
         check_is_fitted(estimator)
-        if not hasattr(estimator, "certificate_"):
+        model, X = unpiped(estimator, X)
+        if not hasattr(model, "certificate_"):
             raise ValueError(
-                f"{type(estimator).__name__} has no certificate: it does not cluster. Fit "
+                f"{type(model).__name__} has no certificate: it does not cluster. Fit "
                 "KernelKMeans, or give a Certificate from certify."
             )
-        return cls(estimator.certificate_).plot(ax)
+        plain = None if X is None else plain_kmeans(model, X, random_state=random_state)
+        objective, at_most = objective_of(plain, model)
+        return cls(model.certificate_, objective, at_most=at_most).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw on ``ax``, or on a new figure."""
-        self.intervals_ = intervals(self.certificate)
+        self.intervals_ = intervals(self.certificate, self.plain, at_most=self.at_most)
         height = 1.5 + 0.5 * len(self.intervals_) if self.intervals_ else 0.8
         ax = axes_for(ax, (8.0, height))
         self.lines_: list[Line2D] = []
@@ -74,7 +112,6 @@ class CertificateDisplay(Display):
                 [interval.low, interval.high],
                 [place, place],
                 color=_LINES.get(interval.name, COLOURS[0]),
-                linestyle="--" if interval.condition else "-",
                 linewidth=2.5,
                 marker="|" if interval.low < interval.high else "o",
                 markersize=14 if interval.low < interval.high else 7,
@@ -96,9 +133,10 @@ class CertificateDisplay(Display):
     def _scale(self, ax: Axes) -> None:
         """Name the axis, and choose its ends."""
         low = min(interval.low for interval in self.intervals_)
-        high = self.intervals_[-1].high
+        high = max(interval.high for interval in self.intervals_)
         if measures_cut(self.certificate):
             ax.set_xlabel("normalized cut")
+            high = high or 1.0
             ax.set_xlim(-0.02 * high, 1.02 * high)  # or marks at the ends would be cut in half
             return
         ax.set_xlabel("objective (sum of squared distances in feature space)")
@@ -111,3 +149,14 @@ class CertificateDisplay(Display):
 def name(interval: Interval) -> str:
     """Return the words beside an interval, in lines that are short."""
     return "\n".join(textwrap.wrap(interval.words, 34))
+
+
+def objective_of(plain: PlainKMeans | None, model: Any) -> tuple[float | None, bool]:
+    """Return the objective of plain K-means under a model's kernel, and whether it is a bound.
+
+    It is where the kernel of many samples is known by its landmarks alone.
+    """
+    if plain is None:
+        return None, False
+    landmarks = getattr(model, "n_landmarks_", None) is not None and not has_neighbors(model)
+    return plain.objective, landmarks and len(model.labels_) > PASS_ROWS

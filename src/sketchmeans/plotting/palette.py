@@ -19,6 +19,14 @@ COLOURS = (
 )
 """Okabe and Ito's eight, yellow last: it is the palest. Any two stay 15 apart (CIE Lab) for
 readers who lack one kind of cone; tests/test_plotting.py reckons it."""
+MORE_COLOURS = (
+    *("#699600", "#693C1E", "#005A69", "#B4A5F0", "#B48778", "#5AE178", "#694BA5", "#4B87FF"),
+    *("#C3D278", "#96780F", "#C32D96", "#2DD2D2", "#D278F0", "#F04B69", "#782D4B", "#4B5A1E"),
+)
+"""For clusters after the first eight: any two of all 24 are 20 apart, and the eight that share a
+mark stay 15 apart for readers who lack one kind of cone, by the same test."""
+CLUSTER_COLOURS = COLOURS + MORE_COLOURS
+"""Colours of clusters, in their order."""
 MARKS = ("circle", "square", "triangle", "diamond", "plus", "cross", "star", "wedge")
 """Shapes: every eight clusters take the next one."""
 DISTINCT = len(COLOURS) * len(MARKS)
@@ -31,10 +39,11 @@ CONSTANT = 1e-9
 def colour_and_mark(cluster: int) -> tuple[int, int]:
     """Return the indices of the colour and of the mark of a cluster.
 
-    >>> colour_and_mark(0), colour_and_mark(9)
-    ((0, 0), (1, 1))
+    >>> colour_and_mark(0), colour_and_mark(9), colour_and_mark(25)
+    ((0, 0), (9, 1), (1, 3))
     """
-    return cluster % len(COLOURS), cluster // len(COLOURS) % len(MARKS)
+    look = cluster % DISTINCT
+    return look % len(CLUSTER_COLOURS), look // len(COLOURS)
 
 
 def spread_of_axes(Y: FloatArray, labels: IntArray | None = None) -> FloatArray:

@@ -9,6 +9,7 @@ import numpy as np
 from sketchmeans._arrays import FloatArray
 from sketchmeans.estimators.fitted import embedding_of
 from sketchmeans.plotting.axes import Display, axes_for
+from sketchmeans.plotting.given import unpiped
 from sketchmeans.plotting.palette import COLOURS
 
 
@@ -68,6 +69,7 @@ class SpectrumDisplay(Display):
         Parameters
         ----------
         estimator : KernelKMeans, KernelEmbedding or FullKernelKMeans
+            Or a Pipeline with one of them at its end.
         X : array or CSR matrix, optional
             The training samples, which only ``FullKernelKMeans`` needs: it has no spectrum, and
             they are sketched by one pass.
@@ -75,8 +77,9 @@ class SpectrumDisplay(Display):
             Seed of that sketch.
         ax : matplotlib Axes, optional
         """
-        source = embedding_of(estimator, X, random_state=random_state)
-        certificate = getattr(estimator, "certificate_", None)
+        model, X = unpiped(estimator, X)
+        source = embedding_of(model, X, random_state=random_state)
+        certificate = getattr(model, "certificate_", None)
         trace = None if certificate is None else certificate.trace_kernel
         near_one = source.near_one
         return cls(source.eigenvalues, source.beyond, trace=trace, near_one=near_one).plot(ax)

@@ -1,7 +1,9 @@
 """Static drawings of a report, as inline SVG: they print, and need no script.
 
-Matplotlib's SVG is no substitute: it is an extra that a report does without, its drawings are many
-times larger, and they do not take the page's colours, which turn in the dark.
+Places across are shares of the width and places down are pixels: a drawing is as wide as the page
+lets it be, and its letters keep their size. Matplotlib's SVG is no substitute: it is an extra that
+a report does without, its drawings are many times larger, and they do not take the page's colours,
+which turn in the dark.
 """
 
 from __future__ import annotations
@@ -12,9 +14,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from sketchmeans._arrays import FloatArray
-from sketchmeans.certificate.intervals import Interval
+from sketchmeans.certificate.intervals import BEST, FOUND, PLAIN, RANDOM, Interval
 from sketchmeans.plotting.palette import MARKS, colour_and_mark
-from sketchmeans.report.html import Markup, join, scrolling, tag
+from sketchmeans.report.html import Markup, join, tag
+
+NO_CUT = "Nothing is cut: no two clusters share a neighbour."
 
 _STAR = "L".join(
     f"{radius * math.sin(math.pi * k / 5):.2f},{-radius * math.cos(math.pi * k / 5):.2f}"
@@ -39,8 +43,8 @@ MARK_PATHS = dict(
 )
 """Outlines of the marks, about 9 units wide, around the origin."""
 
-_KINDS = {"labels found": "found", "labels at random": "random"}
-"""Styles of intervals that are not of the best possible."""
+_KINDS = {FOUND: "found", PLAIN: "other", RANDOM: "random", BEST: "best"}
+"""Styles of intervals."""
 
 
 def mark(cluster: int) -> Markup:
@@ -60,12 +64,24 @@ def bar(share: float) -> Markup:
     )  # fmt: skip
 
 
-def _text(x: float, y: float, words: str, place: str = "middle") -> Markup:
-    return tag("text", words, x=f"{x:.1f}", y=f"{y:.1f}", text_anchor=place)
+def _share(part: float) -> str:
+    return f"{100 * part:.2f}%"
+
+
+def _text(across: float, y: float, words: str, place: str = "middle", dx: float = 0) -> Markup:
+    shift = f"{dx:g}" if dx else None
+    return tag("text", words, x=_share(across), y=f"{y:.1f}", dx=shift, text_anchor=place)
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
-    return tag("line", x1=f"{x1:.1f}", y1=f"{y1:.1f}", x2=f"{x2:.1f}", y2=f"{y2:.1f}", class_=kind)
+    return tag(
+        "line", x1=_share(x1), y1=f"{y1:.1f}", x2=_share(x2), y2=f"{y2:.1f}", class_=kind
+    )  # fmt: skip
+
+
+def _dot(across: float, y: float, radius: str, kind: str, title: str | None = None) -> Markup:
+    words = None if title is None else tag("title", title)
+    return tag("circle", words, cx=_share(across), cy=f"{y:.1f}", r=radius, class_=kind)
 
 
 def _ticks(low: float, high: float, count: int = 6) -> list[float]:
@@ -87,6 +103,7 @@ def _powers(low: float, high: float) -> list[float]:
             for f in (1, 2, 5)
             if low <= math.log10(f * 10.0**k) <= high
         ]
+    powers = powers or _ticks(10.0**low, 10.0**high, 4)  # a flat spectrum has none of these
     return powers[:: -(-len(powers) // 8)]
 
 
@@ -100,90 +117,89 @@ def spectrum_chart(eigenvalues: FloatArray, beyond: FloatArray, *, near_one: boo
     positive = values[values > 0]
     if not len(positive):
         return tag("p", "All eigenvalues are zero: the kernel is.")
-    left, right, top, bottom = 70.0, 705.0, 16.0, 230.0
+    top, bottom = 8.0, 222.0
     scale = float if near_one else math.log10
     low, high = scale(positive.min()), scale(positive.max())
     margin = max(0.05 * (high - low), 1e-3 if near_one else 0.1)
     low, high = low - margin, high + margin
 
     def across(number: float) -> float:
-        return left + (right - left) * (number - 0.5) / len(values)
+        return (number - 0.5) / len(values)
 
-    def up(value: float) -> float:
+    def down(value: float) -> float:
         return bottom - (bottom - top) * (scale(value) - low) / (high - low)
 
-    parts = [_line(left, bottom, right, bottom, "axis"), _line(left, top, left, bottom, "axis")]
+    parts = [_line(0, bottom, 1, bottom, "axis"), _line(0, top, 0, bottom, "axis")]
     for value in _ticks(low, high) if near_one else _powers(low, high):
+        words = f"{value:.5g}" if near_one else f"{value:.3g}"
         parts += [
-            _line(left, up(value), right, up(value), "grid"),
-            _text(left - 8, up(value) + 4, f"{value:.5g}" if near_one else f"{value:.3g}", "end"),
+            _line(0, down(value), 1, down(value), "grid"),
+            _text(0, down(value) + 4, words, "end", -8),
         ]
-    step = max(1, round(_ticks(0, len(values), 10)[1])) if len(values) > 1 else 1
+    step = max(1, round(_ticks(0, len(values))[1])) if len(values) > 1 else 1
     numbers = [1, *range(step if step > 1 else 2, len(values) + 1, step)]
     parts += [_text(across(k), bottom + 18, str(k)) for k in numbers]
-    radius = f"{min(4.0, max(1.2, 260 / len(values))):.1f}"
-    for k, value in enumerate(values, start=1):
-        if value > 0:
-            parts.append(
-                tag(
-                    "circle",
-                    tag("title", f"eigenvalue {k}: {value:.5g}"),
-                    cx=f"{across(k):.1f}",
-                    cy=f"{up(value):.1f}",
-                    r=radius,
-                    class_="kept" if k <= rank else "beyond",
-                )
-            )
+    radius = f"{min(4.0, max(1.2, 160 / len(values))):.1f}"
+    parts += [
+        _dot(
+            across(k), down(value), radius, "kept" if k <= rank else "beyond",
+            f"eigenvalue {k}: {value:.5g}",
+        )
+        for k, value in enumerate(values, start=1)
+        if value > 0
+    ]  # fmt: skip
     cut = across(rank + 0.5)
     parts.append(_line(cut, top, cut, bottom, "cut"))
     # The words stand where the spectrum, which falls, leaves room: to the right, if there is any;
     # near 1 it falls late.
-    place, height = "start" if cut < 560 else "end", bottom - 10 if near_one else top + 10
-    parts.append(_text(cut + (6 if place == "start" else -6), height, f"rank {rank}", place))
-    parts.append(_text((left + right) / 2, bottom + 38, "number of the eigenvalue"))
-    return _drawing(parts, 720, 280, f"Spectrum: {len(values)} eigenvalues, falling; rank {rank}")
+    place, height = "start" if cut < 0.75 else "end", bottom - 10 if near_one else top + 10
+    parts.append(_text(cut, height, f"rank {rank}", place, 6 if place == "start" else -6))
+    parts.append(_text(0.5, bottom + 38, "number of the eigenvalue"))
+    words = f"Spectrum: {len(values)} eigenvalues, falling; rank {rank}"
+    return _drawing(parts, 264, words, "chart spectrum")
 
 
 def certificate_chart(known: Sequence[Interval], *, cuts: bool) -> Markup:
-    """Draw intervals on one line of objectives, or of cuts from 0 on."""
-    left, right, top = 30.0, 690.0, 12.0
+    """Draw what was found, what others have and where the best lies, on one line."""
     low = min(interval.low for interval in known)
     high = max(interval.high for interval in known)
     if high <= 0:
-        return tag("p", "The objective is zero: every cluster is one point.")
-    if high - low < 0.02 * high:
-        low = 0.98 * low
-    margin = 0.04 * (high - low)
-    low, high = (0.0 if low == 0 or cuts else low - margin), high + margin
+        return tag("p", NO_CUT if cuts else "The objective is zero: every cluster is one point.")
+    if cuts or low < 0.5 * high:
+        low = 0.0
+    # Not too close: or ticks would differ in the last digits only.
+    margin = max(0.03 * (high - low), 0.005 * high)
+    low, high = low - margin if low else 0.0, high + margin
 
     def across(value: float) -> float:
-        return left + (right - left) * (value - low) / (high - low)
+        return (value - low) / (high - low)
 
-    bottom = top + 46 * len(known)
-    parts = [_line(left, bottom, right, bottom, "axis")]
-    for value in _ticks(low, high):
+    row, top = 44, 6
+    bottom = top + row * len(known)
+    parts = [_line(0, bottom, 1, bottom, "axis")]
+    for value in _ticks(low, high, 4):
         parts += [
             _line(across(value), top, across(value), bottom, "grid"),
             _text(across(value), bottom + 18, f"{value:,.6g}"),
         ]
     for place, interval in enumerate(known):
-        y = top + 46 * place + 30
+        y = top + row * place + 30
         start, stop = across(interval.low), across(interval.high)
-        kind = _KINDS.get(interval.name, "best")
-        dashed = " dashed" if interval.condition else ""
+        kind = _KINDS[interval.name]
         parts += [
-            _text(left, y - 14, interval.words, "start"),
-            _line(start, y, stop, y, f"interval {kind}{dashed}"),
-            _line(start, y - 7, start, y + 7, f"interval {kind}"),
-            _line(stop, y - 7, stop, y + 7, f"interval {kind}"),
+            _text(0, y - 13, interval.words, "start"),
+            _line(start, y, stop, y, f"interval {kind}"),
         ]
+        if interval.name == BEST:
+            parts.append(_line(start, y - 7, start, y + 7, f"interval {kind}"))
+        else:
+            parts += [_dot(end, y, "5", f"dot {kind}") for end in sorted({start, stop})]
     name = "normalized cut" if cuts else "objective"
-    parts.append(_text((left + right) / 2, bottom + 38, name))
-    words = "; ".join(f"{one.name} between {one.low:.6g} and {one.high:.6g}" for one in known)
-    return _drawing(parts, 720, int(bottom + 46), f"{name.capitalize()}s: {words}")
+    parts.append(_text(0.5, bottom + 38, f"{name} under this kernel (less is better)"))
+    words = "; ".join(one.words for one in known)
+    return _drawing(parts, bottom + 44, f"{name.capitalize()}s: {words}", "chart")
 
 
-def _drawing(parts: Sequence[Markup], width: int, height: int, label: str) -> Markup:
-    box = f"0 0 {width} {height}"
-    drawing = tag("svg", join(parts), class_="chart", viewBox=box, role="img", aria_label=label)
-    return scrolling(drawing, label.split(":")[0])
+def _drawing(parts: Sequence[Markup], height: int, label: str, kind: str) -> Markup:
+    drawing = tag("svg", join(parts), height=str(height), role="img", aria_label=label)
+    return tag("div", drawing, class_=kind)

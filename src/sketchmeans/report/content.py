@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,22 +11,25 @@ from scipy import sparse
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, silhouette_samples
 
 from sketchmeans._arrays import FloatArray, IntArray
-from sketchmeans.blocks import data_blocks, row_blocks
+from sketchmeans.blocks import row_blocks
 from sketchmeans.estimators.fitted import FittedEmbedding
+from sketchmeans.plotting.given import Columns, as_text
 from sketchmeans.plotting.palette import best_axes
 
-POINTS = 3000
-"""Samples in the picture of the embedding."""
+POINTS = 2000
+"""Samples in the pictures."""
 SILHOUETTES = 2000
 """Samples that silhouettes are computed of, each against all the others."""
 MEMBERS = 5
 """Typical members of a cluster."""
 FEATURES = 12
 """Features whose values are shown."""
+TEXTS = 4
+"""Columns of text that are shown."""
 COLUMNS = 6
 """Columns of the embedding to choose from."""
 CLUSTERS = 60
-"""Clusters, and true labels, in tables. With these six numbers the file stays below 2 MB whatever
+"""Clusters, and true labels, in tables. With these seven numbers the file stays below 2 MB whatever
 the names are (tests/test_report.py)."""
 
 
@@ -45,13 +48,17 @@ class Preparation:
 
 @dataclass(frozen=True)
 class Samples:
-    """The rows of X with their names; X may be dense, sparse or absent."""
+    """The rows of the data as they were given, and their names; there may be no values."""
 
-    X: Any
-    feature_names: Sequence[Any]
+    table: Columns | None
     ids: Any
     """None: row numbers from 0."""
     preparation: Preparation
+
+    @property
+    def X(self) -> Any:
+        """The values, dense or sparse; None where there are none to show."""
+        return None if self.table is None else self.table.X
 
     def id(self, row: int) -> Any:
         """Return the id of a row."""
@@ -59,10 +66,10 @@ class Samples:
 
     def values(self, rows: IntArray, columns: Sequence[int]) -> FloatArray:
         """Return some columns of some rows, dense, as they were in the data."""
-        return self.as_they_were(self.as_fitted(rows, columns), columns)
+        return self.as_they_were(self.as_given(rows, columns), columns)
 
-    def as_fitted(self, rows: IntArray, columns: Sequence[int]) -> FloatArray:
-        """Return some columns of some rows, dense, as the model saw them."""
+    def as_given(self, rows: IntArray, columns: Sequence[int]) -> FloatArray:
+        """Return some columns of some rows, dense, as they were given."""
         if self.X is None or not len(columns):
             return np.zeros((len(rows), 0))
         if sparse.issparse(self.X):
@@ -115,15 +122,9 @@ def distances(Y: FloatArray, labels: IntArray, centers: FloatArray) -> FloatArra
 
 def centroids(Y: FloatArray, labels: IntArray, n_clusters: int) -> FloatArray:
     """Return the mean row of each cluster; zeros for one that is empty."""
-    return _means(((rows, Y[rows]) for rows in row_blocks(len(Y))), labels, n_clusters, Y.shape[1])
-
-
-def _means(
-    blocks: Iterable[tuple[slice, FloatArray]], labels: IntArray, n_clusters: int, width: int
-) -> FloatArray:
-    sums = np.zeros((n_clusters, width))
-    for rows, block in blocks:
-        np.add.at(sums, labels[rows], block.astype(np.float64))
+    sums = np.zeros((n_clusters, Y.shape[1]))
+    for rows in row_blocks(len(Y)):
+        np.add.at(sums, labels[rows], Y[rows].astype(np.float64))
     return sums / np.maximum(np.bincount(labels, minlength=n_clusters), 1)[:, None]
 
 
@@ -138,51 +139,6 @@ def typical_members(
         cluster: order[start : min(start + MEMBERS, stop)]
         for cluster, start, stop in zip(clusters, starts, stops, strict=True)
     }
-
-
-def telling_features(samples: Samples, labels: IntArray, rows: IntArray) -> list[int]:
-    """Return the features to show: all if they are few, else those that differ most by cluster.
-
-    That is the share of a feature's variance that lies between clusters, on a sample of rows.
-    """
-    X = samples.X
-    if X is None:
-        return []
-    p = X.shape[1]
-    groups = np.unique(labels[rows], return_inverse=True)[1]
-    if p <= FEATURES or groups.max() == 0:
-        return list(range(min(p, FEATURES)))
-    member = sparse.csr_matrix((np.ones(len(rows)), (groups, np.arange(len(rows)))))
-    sizes = np.asarray(member.sum(axis=1)).ravel()
-    between, total = np.zeros(p), np.zeros(p)
-    step = p if sparse.issparse(X) else max(1, (1 << 20) // len(rows))
-    with np.errstate(over="ignore", invalid="ignore"):  # huge numbers: they rank last
-        for start in range(0, p, step):
-            columns = slice(start, start + step)
-            if sparse.issparse(X):
-                block = X[rows].astype(np.float64)
-                scaled = sparse.diags_array(1 / np.sqrt(sizes)) @ (member @ block)
-                within = np.asarray(scaled.multiply(scaled).sum(axis=0)).ravel()
-                squares = np.asarray(block.multiply(block).sum(axis=0)).ravel()
-                sums = np.asarray(block.sum(axis=0)).ravel()
-            else:
-                block = np.asarray(X[rows, columns], np.float64)
-                block = block - block[:1]  # keeps the digits of data far from zero
-                within = (np.square(member @ block) / sizes[:, None]).sum(axis=0)
-                squares, sums = np.square(block).sum(axis=0), block.sum(axis=0)
-            about = np.square(sums) / len(rows)
-            between[columns], total[columns] = within - about, squares - about
-        share = np.nan_to_num(between / np.maximum(total, 1e-300), nan=0.0, posinf=0.0)
-    return [int(feature) for feature in np.argsort(-share, kind="stable")[:FEATURES]]
-
-
-def feature_means(
-    samples: Samples, labels: IntArray, n_clusters: int, features: Sequence[int]
-) -> FloatArray:
-    """Return the mean of each shown feature in each cluster, over all samples."""
-    cuts = data_blocks(samples.X) if len(features) else []
-    blocks = ((rows, samples.as_fitted(np.r_[rows], features)) for rows in cuts)
-    return samples.as_they_were(_means(blocks, labels, n_clusters, len(features)), features)
 
 
 def silhouette(Y: FloatArray, labels: IntArray, random: np.random.Generator) -> Silhouette | None:
@@ -204,7 +160,7 @@ def agreement(truth: Any, labels: IntArray, n_clusters: int) -> Agreement:
     if getattr(truth, "dtype", np.dtype(object)).kind in "biu":
         values = np.asarray(truth)
     else:
-        values = np.array([_name(value) for value in truth], dtype=object)
+        values = np.array([as_text(value) for value in truth], dtype=object)
     classes, codes = np.unique(values, return_inverse=True)
     # scikit-learn's contingency_matrix has no column for an empty cluster.
     counts = np.zeros((len(classes), n_clusters), np.int64)
@@ -216,14 +172,6 @@ def agreement(truth: Any, labels: IntArray, n_clusters: int) -> Agreement:
         float(adjusted_rand_score(codes, labels)),
         codes,
     )
-
-
-def _name(value: Any) -> str:
-    if value is None or value != value:
-        return "(missing)"
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
 
 
 def drawn_rows(

@@ -14,9 +14,18 @@ from scipy import sparse
 
 from sketchmeans._package import __version__
 from sketchmeans.certificate import Certificate
-from sketchmeans.certificate.intervals import Interval, intervals, measures_cut, verdict
+from sketchmeans.certificate.intervals import (
+    BEST,
+    FOUND,
+    PLAIN,
+    Interval,
+    intervals,
+    measures_cut,
+    verdict,
+)
 from sketchmeans.estimators.fitted import FittedEmbedding, has_neighbors
 from sketchmeans.estimators.parts import anchors_of
+from sketchmeans.plotting.certificate import objective_of
 from sketchmeans.report.charts import bar, certificate_chart, spectrum_chart
 from sketchmeans.report.findings import Findings
 from sketchmeans.report.html import Markup, command_line, pairs, short, table, tag
@@ -27,6 +36,10 @@ UNREAD = (
     *("oversampling", "n_landmarks", "sketch", "truncation", "n_passes"),
 )
 """Options that the neighbours kernel does not read."""
+SUITS = (
+    "A clustering can be the best of its kernel and still not show the groups that one looks for: "
+    "see what to do next."
+)
 
 
 def asked(found: Findings) -> Iterator[Markup]:
@@ -37,6 +50,7 @@ def asked(found: Findings) -> Iterator[Markup]:
         ("data", None if found.source is None else short(found.source, 200)),
         ("samples", f"{n:,}"),
         ("features", _features(found)),
+        ("prepared by", _prepared(found)),
         ("rows dropped", dropped if done.n_dropped else None),
         ("values filled in", f"{done.n_imputed:,}" if done.n_imputed else None),
         ("clusters", str(model.n_clusters)),
@@ -77,13 +91,25 @@ def _method(model: Any) -> str:
 
 
 def _features(found: Findings) -> str | None:
-    if found.samples.X is None:
+    table = found.samples.table
+    if table is None:
         return None
-    X = found.fitted_to
+    if table.texts:
+        text = len(table.texts)
+        return f"{table.n_numeric + text:,} ({table.n_numeric:,} of numbers, {text:,} of text)"
+    X = table.X
     kind = f"sparse, {X.nnz:,} numbers stored" if sparse.issparse(X) else str(X.dtype)
     moved = found.samples.preparation.scale is not None
     standard = ", standardized for clustering, shown as they were" if moved else ""
     return f"{X.shape[1]:,} ({kind}){standard}"
+
+
+def _prepared(found: Findings) -> str | None:
+    """Return what a Pipeline did before the model."""
+    if not found.steps.words:
+        return None
+    columns = "" if found.fitted_to is None else f" to {found.fitted_to.shape[1]:,} columns"
+    return short(f"{found.steps.words}{columns}; values are shown as they were before", 200)
 
 
 def _kernel(model: Any) -> str:
@@ -144,10 +170,13 @@ def _near_one(embedded: FittedEmbedding) -> str:
 
 
 def certificate(found: Findings) -> Iterator[Markup]:
-    """How far the labels can be from the best, in words, as a drawing and in numbers."""
-    known = found.model.certificate_
-    yield tag("p", tag("strong", verdict(known)))
-    drawn, cuts = intervals(known), measures_cut(known)
+    """What is known of the objective, in words, as a drawing and in numbers; and what is not."""
+    known, cuts = found.model.certificate_, measures_cut(found.model.certificate_)
+    plain, at_most = objective_of(found.plain, found.model)
+    drawn = intervals(known, plain, at_most=at_most)
+    yield tag("p", verdict(known))
+    if known.n_clusters > 1:
+        yield tag("p", tag("strong", known.scope), f" {SUITS}")
     if drawn:
         yield certificate_chart(drawn, cuts=cuts)
     yield from _cut(known, drawn) if cuts else _objective(found, drawn)
@@ -155,12 +184,13 @@ def certificate(found: Findings) -> Iterator[Markup]:
 
 def _cut(known: Certificate, drawn: list[Interval]) -> Iterator[Markup]:
     """What is cut, and the least that can be."""
-    if drawn:
-        cut, best, chance = drawn
+    numbers = {one.name: one.told for one in drawn}
+    if numbers:
         rows = [
-            ("normalized cut of these labels", f"{cut.low:.6g}"),
-            ("best possible normalized cut", f"at least {best.low:.6g}"),
-            ("normalized cut of labels at random", f"{chance.low:.0f}"),
+            ("normalized cut of these labels", numbers[FOUND]),
+            ("that of plain K-means, under this kernel", numbers.get(PLAIN)),
+            ("best possible normalized cut", numbers[BEST]),
+            ("normalized cut of labels at random", f"{known.n_clusters - 1}"),
         ]
         yield pairs(rows, label="Certificate in numbers")
     words = (
@@ -178,10 +208,13 @@ def _objective(found: Findings, drawn: list[Interval]) -> Iterator[Markup]:
     known = found.model.certificate_
     objective = _filled("{:.6g}, exactly", known.objective)
     if objective is None and known.objective_upper is not None:
-        objective = f"between {drawn[0].low:.6g} and {drawn[0].high:.6g}"
+        objective = f"between {known.objective_lower:.6g} and {known.objective_upper:.6g}"
+        objective = drawn[0].told if drawn else objective
     above = "at most {:.6g} above the best"
+    plain = next((one.told for one in drawn if one.name == PLAIN), None)
     rows = [
         ("objective of these labels", objective),
+        ("that of plain K-means, under this kernel", plain),
         ("best possible objective", _filled("at least {:.6g}", known.optimum_lower)),
         ("if K-means solved the embedding to optimality", _filled(above, known.gap_bound)),
     ]
@@ -259,5 +292,6 @@ def repeat(found: Findings) -> Iterator[Markup]:
         f"sketchmeans {__version__}, scikit-learn {sklearn.__version__}, NumPy "
         f"{np.__version__}, SciPy {scipy.__version__}, Python {platform.python_version()}"
     )
-    yield tag("pre", tag("code", command_line(found.command)), tabindex="0")
+    given = found.steps.code if found.command is None else command_line(found.command)
+    yield tag("pre", tag("code", given), tabindex="0")
     yield tag("p", f"{words} {versions}.")

@@ -14,6 +14,7 @@ LONGEST = 40
 _UNSEEN = r"\u2028-\u202e\u2066-\u2069\ufeff"
 """Marks that turn or break the text after them and are not seen themselves."""
 _CONTROL = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff{_UNSEEN}]")
+_LONG = re.compile(r"(\S{16})(?=\S)")
 _ATTRIBUTE = re.compile(r"[a-z][a-zA-Z0-9-]*")
 
 
@@ -48,6 +49,29 @@ def short(text: Any, longest: int = LONGEST) -> str:
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
+def breakable(name: str) -> Markup:
+    """Return a name that a line may break after each of its parts, and within very long ones.
+
+    >>> breakable("malic_acid")
+    'malic_<wbr>acid'
+    """
+    parts = re.split(r"(?<=[_/.,:;=])(?=[^\s_/.,:;=])", printable(name))
+    # A sign that is not printable cannot be in the name: it marks where a long part may break.
+    pieces = [piece for part in parts for piece in _LONG.sub("\\1\0", part).split("\0")]
+    return Markup("<wbr>".join(escaped(piece) for piece in pieces))
+
+
+def figure(value: float, digits: int) -> str:
+    """Return a number of so many digits, or all of those before its point; empty for NaN.
+
+    >>> figure(1203.5, 3), figure(0.12345, 3), figure(1.5e20, 3), figure(float("nan"), 3)
+    ('1204', '0.123', '1.5e+20', '')
+    """
+    if value != value:
+        return ""
+    return f"{value:.0f}" if 10**digits <= abs(value) < 1e7 else f"{value:.{digits}g}"
+
+
 def escaped(child: Any) -> str:
     """Return a child as HTML."""
     if isinstance(child, Markup):
@@ -78,12 +102,17 @@ def tag(element: str, *children: Any, **attributes: Any) -> Markup:
 
 
 def table(
-    head: Sequence[Any], rows: Sequence[Sequence[Any]], *, label: str, numbers: Sequence[int] = ()
+    head: Sequence[Any],
+    rows: Sequence[Sequence[Any]],
+    *,
+    label: str,
+    numbers: Sequence[int] = (),
+    style: str | None = None,
 ) -> Markup:
     """Return a table that scrolls by itself where the page is narrow; ``numbers`` are right."""
     top = tag("tr", *cells(head, numbers, "th", scope="col"))
     body = [tag("tr", *cells(row, numbers)) for row in rows]
-    return scrolling(tag("table", tag("thead", top), tag("tbody", *body)), label)
+    return scrolling(tag("table", tag("thead", top), tag("tbody", *body), class_=style), label)
 
 
 def cells(

@@ -6,67 +6,105 @@ import base64
 import hashlib
 from collections.abc import Callable, Iterator
 from importlib import resources
-from typing import Any
 
-import numpy as np
-
-from sketchmeans._arrays import FloatArray, IntArray
-from sketchmeans.certificate.intervals import verdict
-from sketchmeans.plotting.palette import COLOURS, MARKS
-from sketchmeans.report.charts import MARK_PATHS
-from sketchmeans.report.clusters import clusters, embedding, truth, typical
-from sketchmeans.report.content import Agreement, columns_to_draw
+from sketchmeans.plotting.palette import CLUSTER_COLOURS
+from sketchmeans.report.clusters import clusters, profiles, truth, typical
 from sketchmeans.report.findings import Findings
 from sketchmeans.report.fit import asked, certificate, cost, repeat, spectrum
 from sketchmeans.report.html import Markup, join, script_data, short, tag
+from sketchmeans.report.next_steps import next_steps
+from sketchmeans.report.pictures import picture_data, pictures
 
 SECTIONS: dict[str, Callable[[Findings], Iterator[Markup]]] = {
-    "What was asked": asked,
+    "Picture": pictures,
     "Clusters": clusters,
-    "Embedding": embedding,
+    "What to do next": next_steps,
+    "Profiles": profiles,
     "Typical members": typical,
+    "True labels": truth,
+    "What was asked": asked,
     "Spectrum": spectrum,
     "Certificate": certificate,
-    "True labels": truth,
     "Time and memory": cost,
     "Repeat it": repeat,
 }
 """Each section by its heading, in the order of the page."""
+TOP = 5
+"""Sections that stand first, in rows; those on the fit follow in columns."""
+FULL = ("Picture", "Profiles", "Typical members")
+"""Of the first, those that take the whole width of a wide screen; the others stand two by two."""
 
 
 def page(found: Findings) -> str:
     """Return the whole page."""
-    script = asset("scatter.js")
+    script = asset("pictures.js")
     title = "Clusters" if found.source is None else f"Clusters of {short(found.source)}"
-    n, k = len(found.labels), found.model.n_clusters
-    certain = verdict(found.model.certificate_)
-    lead = f"{n:,} samples in {k} cluster{'s' if k > 1 else ''}. {certain}"
-    names = [(f"s{number}", heading) for number, heading in enumerate(SECTIONS)]
-    links = join([tag("a", heading, href=f"#{name}") for name, heading in names], " ")
-    sections = [
-        tag(
-            "section",
-            tag("h2", heading, id=f"{name}h"),
-            *SECTIONS[heading](found),
-            id=name,
-            aria_labelledby=f"{name}h",
-        )
-        for name, heading in names
-    ]
+    shown = [name for name in SECTIONS if name != "True labels" or found.agreement is not None]
+    links = join([tag("a", name, href=f"#s{at}") for at, name in enumerate(shown)], " ")
+    sections = [section(name, at, found) for at, name in enumerate(shown)]
     body = tag(
         "body",
         tag("a", "Skip to the clusters", href="#s1", class_="skip"),
         tag(
             "header",
             tag("h1", title),
-            tag("p", lead, class_="lead"),
+            tag("p", lead(found), class_="lead"),
+            facts(found),
             tag("nav", links, aria_label="Sections"),
         ),
-        tag("main", *sections),
-        script_data("picture", picture(found)),
+        tag("main", *sections[:TOP], tag("div", *sections[TOP:], class_="columns full")),
+        script_data("samples", picture_data(found)),
         Markup(f"<script>{script}</script>"),
     )
     return f'<!DOCTYPE html>\n<html lang="en">{head(title, script)}{body}</html>\n'
+
+
+def section(name: str, number: int, found: Findings) -> Markup:
+    """Return a section under its heading."""
+    return tag(
+        "section",
+        tag("h2", name, id=f"s{number}h"),
+        *SECTIONS[name](found),
+        id=f"s{number}",
+        class_="full" if name in FULL else None,
+        aria_labelledby=f"s{number}h",
+    )
+
+
+def lead(found: Findings) -> str:
+    """Say what was found, in a sentence."""
+    n, k, sizes = len(found.labels), found.model.n_clusters, found.sizes
+    rows = f"{n:,} sample{'s' if n > 1 else ''}"
+    if k == 1:
+        return f"{rows} in one cluster."
+    least, most = int(sizes.min()), int(sizes.max())
+    if least == most:
+        return f"{rows} in {k} clusters of {most:,} each."
+    return (
+        f"{rows} in {k} clusters: the largest has {most:,} ({most / n:.1%}), the smallest "
+        f"{least:,} ({least / n:.1%})."
+    )
+
+
+def facts(found: Findings) -> Markup:
+    """Return a few numbers that a reader looks for first."""
+    model, known, silhouette = found.model, found.agreement, found.silhouette
+    table = found.samples.table
+    kernel = model.kernel if isinstance(model.kernel, str) else "a function"
+    told = {
+        "samples": f"{len(found.labels):,}",
+        "features": None if table is None else f"{table.n_numeric + len(table.texts):,}",
+        "clusters": f"{model.n_clusters:,}",
+        "kernel": short(kernel, 20),
+        "mean silhouette": None if silhouette is None else f"{silhouette.mean:z.2f}",
+        "NMI with the true labels": None if known is None else f"{known.nmi:z.2f}",
+    }
+    items = [
+        tag("div", tag("dt", name), tag("dd", value))
+        for name, value in told.items()
+        if value is not None
+    ]
+    return tag("dl", *items, class_="facts")
 
 
 def head(title: str, script: str) -> Markup:
@@ -101,47 +139,6 @@ def digest(text: str) -> str:
 
 def colour_rules() -> str:
     """Return the colours of clusters as style; black is white in the dark."""
-    rules = "".join(f".c{index}{{--c:{colour}}}" for index, colour in enumerate(COLOURS))
-    black = COLOURS.index("#000000")
+    rules = "".join(f".c{index}{{--c:{colour}}}" for index, colour in enumerate(CLUSTER_COLOURS))
+    black = CLUSTER_COLOURS.index("#000000")
     return f"{rules}@media screen and (prefers-color-scheme:dark){{.c{black}{{--c:#ffffff}}}}"
-
-
-def picture(found: Findings) -> dict[str, Any]:
-    """Return what the script draws: coordinates, ids and values of the samples shown."""
-    rows, _ = found.drawn
-    Y, labels = found.embedded.embedding, found.labels
-    columns, first = columns_to_draw(found.embedded)
-    axes = [{"name": f"column {column}", "at": rounded(Y[rows, column])} for column in columns]
-    start = [columns.index(column) for column in first]
-    if len(axes) == 1:
-        shake = found.random(2).uniform(-0.3, 0.3, len(rows))
-        axes.append({"name": "cluster", "at": rounded(labels[rows] + shake)})
-        start = [0, 1]
-    values = found.samples.values(rows, found.features)
-    known = found.agreement
-    return {
-        "axes": axes,
-        "start": start,
-        "equal": len(columns) > 1,
-        "cluster": labels[rows].tolist(),
-        "id": [found.row_id(row) for row in rows],
-        "truth": None if known is None else named(known, rows),
-        "features": found.feature_names,
-        "values": [rounded(column) for column in values.T],
-        "colours": len(COLOURS),
-        "marks": [MARK_PATHS[name] for name in MARKS],
-        "clusters": [{"number": k, "size": int(found.sizes[k])} for k in found.clusters],
-    }
-
-
-def named(known: Agreement, rows: IntArray) -> dict[str, Any]:
-    """Return names of true labels, and which of them each row has; rare ones share the last."""
-    place = np.full(len(known.classes), len(known.listed))
-    place[known.listed] = np.arange(len(known.listed))
-    names = [short(known.classes[code]) for code in known.listed]
-    return {"names": [*names, "a rare one"], "of": place[known.codes[rows]].tolist()}
-
-
-def rounded(values: FloatArray) -> list[float | None]:
-    """Return numbers of five digits; None where there is no number."""
-    return [float(f"{v:.5g}") if np.isfinite(v) else None for v in values.tolist()]

@@ -13,9 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans.atomic import refuse_existing, whole_file
 from sketchmeans.blas import OneBlasThread
+from sketchmeans.plotting.given import columns_of, unpiped
 from sketchmeans.report.content import Preparation, Samples
 from sketchmeans.report.findings import Findings
 from sketchmeans.report.page import page
+from sketchmeans.report.pipelines import steps_of
 
 
 def write_report(
@@ -23,7 +25,7 @@ def write_report(
     model: Any,
     X: Any = None,
     *,
-    command: str | Sequence[str],
+    command: str | Sequence[str] | None = None,
     feature_names: Sequence[Any] | None = None,
     ids: Sequence[Any] | None = None,
     truth: Sequence[Any] | None = None,
@@ -34,19 +36,22 @@ def write_report(
 ) -> Path:
     """Write the report of a fitted model as one HTML file of less than 2 MB.
 
-    Passes over K: none; one for ``FullKernelKMeans``, which has no embedding to show. Memory: a few
-    numbers per sample, and what 2,000 samples against each other need.
+    Passes over K: none; one for ``FullKernelKMeans``, which has no embedding to show, and one of up
+    to 10,000 samples for the objective of plain K-means. Memory: a few numbers per sample, and what
+    2,000 samples against each other need.
 
     Parameters
     ----------
     path : path
         Appears whole or not at all.
     model : KernelKMeans or FullKernelKMeans
-        Fitted.
+        Fitted. Or a Pipeline with one of them at its end: then X is what the Pipeline was fitted
+        to, and values are shown as they were before it, text and gaps included.
     X : array, CSR matrix or frame of shape (n_samples, n_features), optional
         The training samples, whose values are shown. ``FullKernelKMeans`` needs them.
-    command : str or sequence of str
-        What repeats the result: a line as it is, or the words of a command, which are quoted.
+    command : str or sequence of str, optional
+        What repeats the result: a line as it is, or the words of a command, which are quoted. If
+        left out, the estimator as Python writes it.
     feature_names : sequence, optional
         Names of the columns of X; "feature 0" and so on, or those of a frame, if left out.
     ids : sequence, optional
@@ -71,61 +76,57 @@ def write_report(
     >>> iris = load_iris()
     >>> model = KernelKMeans(3, random_state=0).fit(iris.data)
     >>> write_report(  # doctest: +SKIP
-    ...     "iris.html", model, iris.data, command="python iris.py", truth=iris.target,
-    ...     feature_names=iris.feature_names,
+    ...     "iris.html", model, iris.data, truth=iris.target, feature_names=iris.feature_names
     ... )
     """
-    _check_clusters(model)
+    last = _checked(model)
     way_out = None if overwrite else "Choose another name, or give overwrite=True."
     if way_out is not None:
         refuse_existing(path, way_out=way_out)
-    names = X.columns if feature_names is None and hasattr(X, "to_numpy") else feature_names
-    X, ids, truth = _checked_rows(len(model.labels_), X=X, ids=ids, truth=truth)
-    samples = _samples(model, X, names, ids, preparation or Preparation())
+    n = len(last.labels_)
+    X, ids, truth = _rows(n, "X", X), _rows(n, "ids", ids), _rows(n, "truth", truth)
+    names = getattr(X, "columns", None) if feature_names is None else feature_names
+    names = None if names is None else list(names)
+    precomputed = isinstance(last.kernel, str) and last.kernel == "precomputed"
+    # The values of a kernel matrix tell a reader nothing.
+    table = None if X is None or precomputed else columns_of(X, names)
+    samples = Samples(table, ids, preparation or Preparation())
+    _, prepared = unpiped(model, X)
+    steps = steps_of(model, names)
     with OneBlasThread():  # sums that BLAS splits among threads would have other bits
-        text = page(Findings(model, samples, X, truth, command, source, random_state))
+        found = Findings(last, samples, prepared, truth, command, source, random_state, steps)
+        text = page(found)
     with whole_file(path, way_out=way_out) as temporary:
         temporary.write_bytes(text.encode("utf-8"))
     return Path(path)
 
 
-def _check_clusters(model: Any) -> None:
+def _checked(estimator: Any) -> Any:
+    """Return the model, the last step of a Pipeline; refuse what has no clusters."""
+    check_is_fitted(estimator)
+    model, _ = unpiped(estimator)
     check_is_fitted(model)
     if not hasattr(model, "labels_"):
         raise ValueError(
             f"{type(model).__name__} has no clusters to report. Fit KernelKMeans or "
             "FullKernelKMeans."
         )
+    return model
 
 
-def _checked_rows(n: int, **given: Any) -> list[Any]:
-    """Return what was given as one can ask it for its third row by the number 2: n rows each."""
-    found = []
-    for name, values in given.items():
-        if hasattr(values, "to_numpy"):  # a frame or a series, which is asked by label
-            values = values.to_numpy()
-        elif name == "X" and values is not None:
-            values = sparse.csr_matrix(values) if sparse.issparse(values) else np.asarray(values)
-        if values is not None:
-            rows = values.shape[0] if hasattr(values, "shape") else len(values)
-            if rows != n:
-                raise ValueError(
-                    f"{name} has {rows} rows, but the model was fitted to {n} samples. Give one "
-                    "of each sample, in their order."
-                )
-        found.append(values)
-    return found
-
-
-def _samples(model: Any, X: Any, names: Any, ids: Any, preparation: Preparation) -> Samples:
-    """Return the samples with the names of their columns."""
-    if model.kernel == "precomputed":
-        X = None  # the values of a kernel matrix tell a reader nothing
-    p = 0 if X is None else X.shape[1]
-    given = names is not None and X is not None
-    names = list(names) if given else [f"feature {column}" for column in range(p)]
-    if len(names) != p:
+def _rows(n: int, name: str, values: Any) -> Any:
+    """Return what was given as one can ask it for its third row by the number 2: n rows."""
+    if values is None:
+        return None
+    if name == "X":
+        if not (hasattr(values, "to_numpy") or sparse.issparse(values)):
+            values = np.asarray(values)
+    elif hasattr(values, "to_numpy"):  # a series, which is asked by label
+        values = values.to_numpy()
+    rows = values.shape[0] if hasattr(values, "shape") else len(values)
+    if rows != n:
         raise ValueError(
-            f"feature_names has {len(names)} names, but X has {p} columns. Give a name per column."
+            f"{name} has {rows} rows, but the model was fitted to {n} samples. Give one of each "
+            "sample, in their order."
         )
-    return Samples(X, names, ids, preparation)
+    return values
