@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 from sklearn.cluster import KMeans
+from sklearn.datasets import make_circles
 
 from oracles import objective
 from sketchmeans import ColumnStream, FullKernelKMeans, KernelKMeans, certify
+from sketchmeans.certificate.intervals import verdict
 from sketchmeans.certificate.optimum import leading_sum_bound
 from sketchmeans.engine.run import Run
 from sketchmeans.kernels import Gaussian, Sigmoid
@@ -320,3 +322,25 @@ def test_a_pass_for_the_objective_brings_landmarks_the_moments_of_the_kernel(met
     # From K̂ = 0 alone nothing would be known of the best clustering.
     model = FullKernelKMeans(4, gamma=0.5, n_init=1, random_state=0).fit(X)
     assert 0 < model.certificate_.optimum_lower <= later.optimum_lower
+
+
+@pytest.mark.parametrize("kernel", ["neighbors", "rbf"])
+def test_it_says_what_it_bounds_and_what_it_cannot_tell(kernel):
+    X = make_circles(300, factor=0.5, noise=0.05, random_state=0)[0]
+    known = KernelKMeans(2, kernel=kernel, random_state=0).fit(X).certificate_
+    what = "the cut" if kernel == "neighbors" else "the objective"
+    head, found, *_ = str(known).splitlines()
+    assert head == (
+        f"Certificate for 2 clusters: it bounds {what} of this kernel, not how well kernel and "
+        "number of clusters suit the data"
+    )
+    assert " of these labels: " in found
+    assert known.scope == (
+        f"This bounds {what} under this kernel. Whether the kernel and 2 clusters suit the data it "
+        "cannot tell."
+    )
+    assert verdict(known).endswith(" under this kernel.")
+    if kernel == "rbf":
+        share = f"{known.relative_gap:.1%}"
+        assert f"objective is at most {share} above the least that 2 clusters" in str(known)
+        assert f"objective is at most {share} above the least that 2 clusters" in verdict(known)

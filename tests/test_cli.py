@@ -53,7 +53,7 @@ def test_a_newcomer_is_led_from_error_to_report(tmp_path):
         return shown
 
     assert "cluster    cluster the rows of a data file" in step("sketchmeans --help", 0).stdout
-    assert "sketchmeans cluster iris.csv -k 3" in step("sketchmeans cluster --help", 0).stdout
+    assert "sketchmeans cluster rings.csv -k 2" in step("sketchmeans cluster --help", 0).stdout
     shown = step("sketchmeans cluster plants.csv", 2)
     assert shown.stderr.startswith("Usage: sketchmeans cluster [OPTIONS] DATA\n")
     assert shown.stderr.endswith("\nError: Missing option '-k' / '--clusters'.\n")
@@ -83,7 +83,7 @@ def test_a_newcomer_is_led_from_error_to_report(tmp_path):
     assert shown.stdout.startswith(
         "89 rows of 2 columns in 3 clusters: neighbors kernel, 4 sets of 50 anchors"
     )
-    assert shown.stdout.endswith("Labels: labels.csv\nReport: plants.html\n")
+    assert "\n\nLabels: labels.csv\nReport: plants.html\n\nWhat to do next\n- " in shown.stdout
 
     joined = data.merge(pd.read_csv(tmp_path / "labels.csv"), on="plant", how="left")
     assert joined.loc[joined["cluster"].isna(), "plant"].tolist() == ["plant-6"]

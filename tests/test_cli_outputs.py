@@ -89,8 +89,8 @@ def test_ctrl_c_stops_the_work_and_leaves_no_file(tmp_path):
     (tmp_path / "old.csv").write_text("precious")
     options = ["-o", "old.csv", "--force", "--save", "model.skm", "--report", "report.html"]
     code, said = shell.end_during_fit(tmp_path, options, signal.SIGINT)
-    assert code == 1
-    assert "Aborted!" in said
+    assert code == 130
+    assert "Interrupted." in said
     assert sorted(os.listdir(tmp_path)) == ["data.npy", "old.csv"]
     assert (tmp_path / "old.csv").read_text() == "precious"
 

@@ -53,7 +53,7 @@ def warned(model, X):
 def test_equal_rows_are_one_warning(make):
     ((kind, said),) = warned(make(3), EQUAL)
     assert kind is ConvergenceWarning
-    assert said.startswith("all 60 samples are equal: there is one cluster to find, and not 3")
+    assert said.startswith("all 60 samples are equal: they are one cluster, and 3 cannot be told")
 
 
 @each_model
@@ -117,7 +117,7 @@ def folder(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        ("equal.csv -k 3", 0, "Warning: all 60 samples are equal: there is one cluster to find,"),
+        ("equal.csv -k 3", 0, "Warning: all 60 samples are equal: they are one cluster, and"),
         ("equal.csv -k 3 --kernel rbf --method exact", 0, "Warning: all 60 samples are equal"),
         ("few.csv -k 3 --kernel poly", 0, "Warning: the 60 samples have 2 distinct rows, and"),
         ("equal.csv -k 1", 0, ""),
@@ -134,6 +134,21 @@ def test_the_command_line_says_one_sentence(arguments, code, said, folder):
     assert result.stderr.startswith(said)
     if "-k 1" in arguments:
         assert "all samples are in one, and no other labels are possible" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "compare equal.csv -k 2 --seeds 2 --methods 'one-pass; exact'",
+        "compare few.csv -k 3 --seeds 2 --methods 'one-pass; nystrom'",
+        "choose equal.csv -k 2-4",
+        "choose few.csv -k 2-4 --kernel rbf",
+    ],
+)
+def test_commands_that_fit_often_say_it_once_at_most(command, folder):
+    result = shell.run(f"sketchmeans {command}", folder)
+    assert len(result.stderr.splitlines()) <= 1, result.stderr
+    assert "Number of distinct clusters" not in result.stderr
 
 
 @pytest.mark.parametrize("data", ["equal.csv -k 3", "few.csv -k 3", "some.csv -k 1"])

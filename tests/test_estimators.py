@@ -352,7 +352,7 @@ def test_a_model_of_a_zero_kernel_predicts(method):
 
 
 def test_a_zero_kernel_is_one_cluster():
-    with pytest.warns(ConvergenceWarning, match="all 30 samples are equal: there is one cluster"):
+    with pytest.warns(ConvergenceWarning, match="all 30 samples are equal: they are one cluster"):
         model = KernelKMeans(2, kernel="linear", random_state=0).fit(np.zeros((30, 3)))
     assert (model.labels_ == model.labels_[0]).all()
     assert (model.embedding_ == 0).all()

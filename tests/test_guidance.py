@@ -115,6 +115,27 @@ def test_a_kernel_that_made_no_difference_is_told_and_the_next_command_finds_the
     )
 
 
+def test_what_was_found_comes_before_what_the_certificate_bounds_and_what_it_does_not(folder):
+    for options, bounded in (("--kernel rbf", "the objective"), ("", "the cut")):
+        command = f"sketchmeans cluster circles.csv -k 2 --label-column ring {options}"
+        shown = shell.run(command, folder).stdout
+        places = [
+            shown.index(words)
+            for words in (
+                "600 rows of 2 columns in 2 clusters",
+                "| cluster | rows",
+                "Agreement with 'ring': accuracy ",
+                f"Certificate for 2 clusters: it bounds {bounded} of this kernel, not how well "
+                "kernel and number of clusters suit the data\n",
+                " of these labels: ",
+                "What to do next",
+            )
+        ]
+        assert places == sorted(places)
+        assert "best possible\n" not in shown
+    assert "so the objective is at most" in shell.run(f"{command} --kernel rbf", folder).stdout
+
+
 def test_json_has_the_same_lines_and_quiet_none(folder):
     command = "sketchmeans cluster wine.csv -k 3 --label-column kind"
     found = json.loads(shell.run(f"{command} --json", folder).stdout)

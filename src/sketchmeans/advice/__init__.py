@@ -1,5 +1,7 @@
 """What to ask for: ``choose`` recommends a number of clusters, ``compare`` tries all methods.
 
+``guidance`` says what to do next after a fit, ``plain`` is K-means without a kernel beside it.
+
 May import: engine, operators, lowrank, certificate, estimators.
 """
 

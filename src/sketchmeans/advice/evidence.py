@@ -10,6 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blas import OneBlasThread
+from sketchmeans.centers import without_warnings_of_starts
 from sketchmeans.text import Table, called
 
 STABLE = 0.9
@@ -57,7 +58,8 @@ def stability(
     """Return the mean agreement (ARI) of K-means on two halves, each extended to both."""
     check_halves(len(Y), n_clusters)
     scores = []
-    with OneBlasThread():  # small problems: threads would only wait for each other
+    # Small problems: threads would only wait for each other.
+    with OneBlasThread(), without_warnings_of_starts():
         for _ in range(n_splits):
             order = random.permutation(len(Y))[:ROWS]
             halves = order[: len(order) // 2], order[len(order) // 2 :]

@@ -97,9 +97,9 @@ class FollowUp:
 
     def _command(self, name: str, left: Mapping[str, bool], more: Sequence[str]) -> str | None:
         kept = None if self.arguments is None else without(self.arguments, left)
-        return (
-            None if kept is None or "-" in kept else shlex.join(["sketchmeans", name, *kept, *more])
-        )
+        if kept is None or "-" in kept:
+            return None
+        return shlex.join(["sketchmeans", name, *kept, *more])
 
 
 def without(arguments: Sequence[str], flags: Mapping[str, bool]) -> list[str] | None:

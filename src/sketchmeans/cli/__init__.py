@@ -15,6 +15,7 @@ import signal
 import sys
 import threading
 import warnings
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -135,7 +136,7 @@ def main() -> None:
 
     Where a signal ended it, 128 and the number of the signal, as a shell reckons: 130 for Ctrl-C.
     """
-    warnings.showwarning = _show_warning
+    warnings.showwarning = _shown_once()
     _end_in_order()
     # NOTE: left to itself, click ends with 1 after Ctrl-C, as after a failure.
     try:
@@ -170,7 +171,17 @@ def _end(number: int, frame: FrameType | None) -> None:
     sys.exit(128 + number)
 
 
-def _show_warning(message: Warning | str, *rest: Any, **others: Any) -> None:
-    """Show a warning as one line on standard error."""
-    del rest, others
-    click.echo(f"Warning: {message}", err=True)
+def _shown_once() -> Callable[..., None]:
+    """Return what shows a warning as one line on standard error, and the same one never again.
+
+    A command may fit many times, and each fit has the same to say of the same data.
+    """
+    seen: set[str] = set()
+
+    def show(message: Warning | str, *rest: Any, **others: Any) -> None:
+        del rest, others
+        if str(message) not in seen:
+            seen.add(str(message))
+            click.echo(f"Warning: {message}", err=True)
+
+    return show

@@ -88,8 +88,9 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         Iterations of the best start of K-means: from 40,000 samples on, those on some of the
         samples and those on all, each at most ``max_iter``.
     certificate_ : Certificate
-        How far the labels can be from the best possible; ``print`` it. With "neighbors" it states
-        the normalized cut of the labels, and a bound that no clustering can get below.
+        How far the objective of the labels can be from the least possible under this kernel, and
+        nothing of whether the kernel and n_clusters suit the data; ``print`` it. With "neighbors"
+        it states the normalized cut of the labels, and a bound that no clustering can get below.
     [eigenvalues_, rank_, n_landmarks_, gamma_, stats_, n_features_in_]
 
     Examples

@@ -34,8 +34,8 @@ def warn_of_equal_samples(X: Any, labels: IntArray, n_clusters: int) -> None:
         return
     asked, fewer = setting("n_clusters", n_clusters), f"Lower {called('n_clusters')}."
     if differing == 1:
-        said = f"all {n:,} samples are equal: there is one cluster to find, and not {n_clusters}"
-        said += ", and labels that differ do so by chance." if found > 1 else "."
+        said = f"all {n:,} samples are equal: they are one cluster, and {n_clusters} cannot be told"
+        said += " apart."
     elif differing < n_clusters:
         said = (
             f"the {n:,} samples have {differing} distinct rows, and {asked} was asked for: some "
