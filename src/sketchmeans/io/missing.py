@@ -11,7 +11,7 @@ from scipy import sparse
 
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blocks import data_blocks
-from sketchmeans.io.opening import DataError
+from sketchmeans.io.limits import DataError
 from sketchmeans.io.source import Source, quoted
 from sketchmeans.io.table import TableData
 from sketchmeans.text import called, counted, setting
@@ -23,12 +23,18 @@ def complete(
     drop_missing: bool,
     impute: str | float | None,
     fill_values: FloatArray | None,
+    na_numbers: Sequence[float] = (),
 ) -> None:
     """Refuse, drop or fill in what is missing; refuse what is infinite.
 
     Where there is a model already, it says which columns there are, and what is filled in.
+    ``na_numbers`` stand for missing values too.
     """
     X, name, training = table.X, source.file.name, source.n_wanted is None
+    for number in na_numbers:
+        values = X.data if sparse.issparse(X) else X
+        for rows in data_blocks(X) if values.ndim == 2 else [slice(0, len(values))]:
+            values[rows][values[rows] == number] = np.nan
     cells = _unusable_cells(X)
     if len(cells):
         _refuse_infinite(table, name, cells, training)
@@ -42,7 +48,7 @@ def complete(
     elif fill_values is None:
         _refuse_missing(table, name, cells, training)
     else:
-        table.n_imputed = len(cells)
+        table.n_imputed = len(_in_the_file(table, cells))
         if sparse.issparse(X):
             places = np.flatnonzero(np.isnan(X.data))
             X.data[places] = fill_values[X.indices[places]]
@@ -63,6 +69,14 @@ def _unusable_cells(X: Any) -> IntArray:
     return np.column_stack([rows, X.indices[places]])
 
 
+def _in_the_file(table: TableData, cells: IntArray) -> IntArray:
+    """Return cells, those of one text that became several columns once."""
+    if not table.encoded:
+        return cells
+    first = np.array([table.origin(column)[0] for column in range(len(table.names))])
+    return np.unique(np.column_stack([cells[:, 0], first[cells[:, 1]]]), axis=0)
+
+
 def _drop_rows(table: TableData, name: str, cells: IntArray, training: bool) -> None:
     kept = np.ones(len(table.rows), bool)
     kept[cells[:, 0]] = False
@@ -76,9 +90,10 @@ def _drop_rows(table: TableData, name: str, cells: IntArray, training: bool) -> 
 
 
 def _refuse_missing(table: TableData, name: str, cells: IntArray, training: bool) -> None:
+    cells = _in_the_file(table, cells)
     row, column = cells[0]
     rows, columns = len(np.unique(cells[:, 0])), len(np.unique(cells[:, 1]))
-    said = f"{name}: column {quoted(table.names[column])} has no value in row {row + 1}"
+    said = f"{name}: column {quoted(table.origin(column)[1])} has no value in row {row + 1}"
     if len(cells) > 1:
         said += (
             f"; {len(cells):,} values are missing, in {counted(rows, 'row')} and "
