@@ -73,11 +73,12 @@ def command(
     rows = len(table.rows)
     with stages(quiet) as show:
         show("predict", 0, 1, (rows, "rows"))
-        labels = fitted.set_params(n_jobs=jobs).predict(table.X)
+        _last(fitted).set_params(n_jobs=jobs)
+        labels = fitted.predict(table.X)
         show("predict", 1, 1, (rows, "rows"))
     write_labels(output, table, labels, force=force)
     counts = dict(enumerate(np.bincount(labels).tolist()))
-    found = agreement_of(table, labels, fitted.n_clusters)
+    found = agreement_of(table, labels, _last(fitted).n_clusters)
     if as_json:
         prepared = {"rows_dropped": table.n_dropped, "values_imputed": table.n_imputed}
         print_json(
@@ -91,6 +92,11 @@ def command(
     if verbose:
         shown = ", ".join(f"{size:,} in {cluster}" for cluster, size in counts.items())
         click.echo(f"Rows by cluster: {shown}.", err=True)
+
+
+def _last(model: Any) -> Any:
+    """Return our estimator, which is the last step of a pipeline."""
+    return model.steps[-1][1] if hasattr(model, "steps") else model
 
 
 def _loaded(path: str) -> Any:

@@ -125,18 +125,24 @@ def keep_preparation(model: Any, table: TableData) -> None:
 
 
 def read_prepared(model: Any, data: str, *, quiet: bool, **options: Any) -> TableData:
-    """Read rows as a model knows them: its columns, encoded, filled in and scaled as its own."""
+    """Read rows as a model knows them: its columns, encoded, filled in and scaled as its own.
+
+    A pipeline does that itself, and its first step knows the columns.
+    """
     from sketchmeans.io.categories import Encoded
 
-    names = getattr(model, "feature_names_in_", None)
-    if names is not None:
+    steps = [step for _, step in getattr(model, "steps", [("", model)]) if step != "passthrough"]
+    _refuse_text_steps(steps)
+    names = getattr(steps[0], "feature_names_in_", None)
+    for step in steps:
         # The columns are put in the model's order here, so that it need not look at names again.
-        del model.feature_names_in_
+        vars(step).pop("feature_names_in_", None)
     table = read(
         data,
         quiet=quiet,
         expected=None if names is None else list(names),
-        n_features=model.n_features_in_,
+        n_features=steps[0].n_features_in_,
+        keep_missing=any(hasattr(step, "statistics_") for step in steps),
         fill_values=getattr(model, "fill_values_", None),
         encoded=[Encoded(*column) for column in getattr(model, "encoded_columns_", ())],
         trained_base=getattr(model, "libsvm_base_", None),
@@ -145,3 +151,15 @@ def read_prepared(model: Any, data: str, *, quiet: bool, **options: Any) -> Tabl
     if hasattr(model, "standard_scale_"):
         table.standardize(model.standard_center_, model.standard_scale_)
     return table
+
+
+def _refuse_text_steps(steps: list[Any]) -> None:
+    """Refuse a pipeline that takes text: a table of the command line holds numbers."""
+    for step in steps:
+        learned = getattr(step, "categories_", [getattr(step, "statistics_", None)])
+        if any(array is not None and array.dtype.kind in "OU" for array in learned):
+            raise ValueError(
+                f"the model is a pipeline whose {type(step).__name__} takes text, which predict "
+                "reads for models of cluster --categorical alone. Predict in Python: "
+                "sketchmeans.load(path).predict(frame)."
+            )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -17,21 +18,30 @@ from sketchmeans.io.table import TableData
 from sketchmeans.text import called, counted, setting
 
 
-def complete(
-    table: TableData,
-    source: Source,
-    drop_missing: bool,
-    impute: str | float | None,
-    fill_values: FloatArray | None,
-    na_numbers: Sequence[float] = (),
-) -> None:
+@dataclass(frozen=True)
+class Gaps:
+    """What is to become of missing values."""
+
+    drop: bool
+    """Leave out their rows."""
+    impute: str | float | None
+    """Fill them in, by "mean", "median" or a number."""
+    fill_values: FloatArray | None
+    """What the model that there is fills in, a number per column."""
+    numbers: Sequence[float] = ()
+    """Numbers that stand for a missing value."""
+    keep: bool = False
+    """Leave them as they are."""
+
+
+def complete(table: TableData, source: Source, gaps: Gaps) -> None:
     """Refuse, drop or fill in what is missing; refuse what is infinite.
 
     Where there is a model already, it says which columns there are, and what is filled in.
-    ``na_numbers`` stand for missing values too.
     """
     X, name, training = table.X, source.file.name, source.n_wanted is None
-    for number in na_numbers:
+    impute, fill_values = gaps.impute, gaps.fill_values
+    for number in gaps.numbers:
         values = X.data if sparse.issparse(X) else X
         for rows in data_blocks(X) if values.ndim == 2 else [slice(0, len(values))]:
             values[rows][values[rows] == number] = np.nan
@@ -43,11 +53,11 @@ def complete(
         fill_values = table.fill_values = _fill_values(X, table.names, name, impute)
     if not len(cells):
         return
-    if drop_missing:
+    if gaps.drop:
         _drop_rows(table, name, cells, training)
-    elif fill_values is None:
+    elif fill_values is None and not gaps.keep:
         _refuse_missing(table, name, cells, training)
-    else:
+    elif fill_values is not None:
         table.n_imputed = len(_in_the_file(table, cells))
         if sparse.issparse(X):
             places = np.flatnonzero(np.isnan(X.data))

@@ -25,7 +25,7 @@ from sketchmeans.io.categories import (
 from sketchmeans.io.columns import choose_columns
 from sketchmeans.io.formats import FORMATS
 from sketchmeans.io.limits import DataError
-from sketchmeans.io.missing import complete
+from sketchmeans.io.missing import Gaps, complete
 from sketchmeans.io.opening import DataFile, open_data
 from sketchmeans.io.source import Source, quoted, typed_column, unnamed
 from sketchmeans.io.table import TableData
@@ -56,6 +56,7 @@ def read_table(
     n_features: int | None = None,
     encoded: Sequence[Encoded] = (),
     trained_base: int | None = None,
+    keep_missing: bool = False,
 ) -> TableData:
     """Read a data file.
 
@@ -110,6 +111,8 @@ def read_table(
         The columns of text that became features of the model, and their categories.
     trained_base : {0, 1}, optional
         The first index of the LIBSVM file that the model was fitted to.
+    keep_missing : bool
+        Leave missing values as NaN, for a model that fills them in itself.
 
     Returns
     -------
@@ -151,7 +154,8 @@ def read_table(
         table.encoded = made
         numbers = numbers_of(extra)
         if texts or numbers or not source.complete or impute is not None:
-            complete(table, source, drop_missing, impute, fill_values, numbers)
+            gaps = Gaps(drop_missing, impute, fill_values, numbers, keep_missing)
+            complete(table, source, gaps)
         if n_features is None:
             _warn_of_counters(table, source)
     table.notes = tuple(source.told())
