@@ -74,7 +74,10 @@ class DelimitedSource(Source):
         sample = self._sample(lines, cut)
         if not sample:
             raise DataError(f"{file.name} holds no rows.")
-        self._decimal = self._decimal_of(decimal, sample)
+        if decimal is None:
+            self._decimal = self._guessed_decimal(sample)
+        else:
+            self._decimal = check_decimal(decimal, None if delimiter is None else self._delimiter)
         self._layout = layout_of(file.name, sample, header, self._missing)
         self._skipped = self._lines_before(lines) if self._layout.named else 0
         self._looked_at = sample[1:] if self._layout.named else sample
@@ -109,11 +112,7 @@ class DelimitedSource(Source):
         next(row for row in reader if row)
         return int(reader.line_num)
 
-    def _decimal_of(self, decimal: str | None, sample: Sequence[Sequence[str]]) -> str:
-        if decimal is not None:
-            return check_decimal(decimal, self._delimiter)
-        if self._delimiter == "," and not any("," in field for row in sample for field in row):
-            return "."
+    def _guessed_decimal(self, sample: Sequence[Sequence[str]]) -> str:
         found, shown = guess_decimal(sample, self._delimiter)
         if shown is not None:
             self.notes.append(
@@ -233,8 +232,8 @@ class DelimitedSource(Source):
                     numbers.extend([number(field, decimal) for field in picked])
                 except ValueError:
                     self._append_checked(picked, features, count, numbers, troubles)
-                if row[self._layout.width :] and any(row[self._layout.width :]):
-                    self._refuse_beyond(row, count)
+                if len(row) > self._layout.width:
+                    self._check_beyond(row, count)
         except csv.Error as error:
             raise DataError(
                 f"{self.file.name}: {error}, near line {reader.line_num}. {self._text.doubt()}"
@@ -255,12 +254,15 @@ class DelimitedSource(Source):
             f"{called('delimiter')} if the fields are not separated by {self._delimiter!r}."
         )
 
-    def _refuse_beyond(self, row: Sequence[str], count: int) -> None:
-        field = next(field for field in row[self._layout.width :] if field)
-        raise DataError(
-            f"{self.file.name}: row {count} holds {quoted(field)} in a column without a name "
-            "that is empty in the rows before. Give it a name in the first line, or empty it."
-        )
+    def _check_beyond(self, row: Sequence[str], count: int) -> None:
+        """Refuse a value in a column that was taken for none."""
+        for field in row[self._layout.width :]:
+            if field.strip():
+                raise DataError(
+                    f"{self.file.name}: row {count} holds {quoted(field)} in a column without a "
+                    "name that is empty in the rows before. Give it a name in the first line, or "
+                    "empty it."
+                )
 
     def _append_checked(
         self,

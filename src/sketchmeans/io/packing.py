@@ -80,18 +80,23 @@ class _Xz:
     def _begin(self) -> None:
         self._decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY)
 
+    def _next(self) -> bool:
+        """Go on to the next stream of the file, if there is one; zeros may stand between them."""
+        rest = self._decoder.unused_data
+        while not (rest := rest.lstrip(b"\0")):
+            rest = self._handle.read(CHUNK)
+            if not rest:
+                return False
+        self._unused = rest
+        self._begin()
+        return True
+
     def read(self, size: int) -> bytes:
         """Return some bytes; none at the end."""
         try:
             while True:
-                if self._decoder.eof:
-                    rest = self._decoder.unused_data or self._handle.read(CHUNK)
-                    self._unused = rest.lstrip(b"\0")  # zeros may stand between streams
-                    if not rest:
-                        return b""
-                    if not self._unused:
-                        continue
-                    self._begin()
+                if self._decoder.eof and not self._next():
+                    return b""
                 data, self._unused = self._unused, b""
                 if not data and self._decoder.needs_input:
                     data = self._handle.read(CHUNK)
