@@ -14,7 +14,7 @@ from sketchmeans.io.columns import place_of
 from sketchmeans.io.limits import DataError
 from sketchmeans.io.source import Source, listed, quoted, typed_column
 from sketchmeans.io.trouble import TextFound
-from sketchmeans.text import called, setting
+from sketchmeans.text import called, counted, setting
 
 ONE_HOT = "one-hot"
 MOST = 256
@@ -217,7 +217,7 @@ class Encoder:
     def _refuse_unknown(
         self, index: int, word: str, row: int, count: int, categories: Sequence[str]
     ) -> None:
-        more = f" ({count - 1:,} more rows like it)" if count > 1 else ""
+        more = f" ({counted(count - 1, 'more row')} like it)" if count > 1 else ""
         name = quoted(self._source.names[index])
         raise DataError(
             f"{self._source.file.name}: column {name} holds {quoted(word)} in row {row + 1}{more}, "

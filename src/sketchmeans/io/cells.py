@@ -77,8 +77,9 @@ class CellSource(Source):
     _missing: Collection[str]
 
     def texts(self, features: Sequence[int]) -> list[int]:
-        """Return columns with a text that is no number."""
-        return [index for index in features if self._trouble(index, self._numbers(index))]
+        """Return columns with a text that is neither a number nor a date."""
+        troubles = [self._trouble(index, self._numbers(index)) for index in features]
+        return [trouble.column for trouble in troubles if trouble and not trouble.is_date]
 
     def read(self, features: Sequence[int], kept: Sequence[int]) -> tuple[Any, list[Any]]:
         """Return the features as float64; other columns as whole numbers, or as text."""

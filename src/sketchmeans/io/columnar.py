@@ -54,9 +54,10 @@ class ColumnarSource(Source):
         self.nameless = [self.names.index(name) for name in self.names if INDEX.fullmatch(name)]
 
     def texts(self, features: Sequence[int]) -> list[int]:
-        """Return the columns whose type is text."""
+        """Return the columns whose type is text, unless they begin with a date."""
         types = [str(_plain_type(self._schema.field(index).type)) for index in features]
-        return [index for index, type in zip(features, types, strict=True) if "string" in type]
+        found = [index for index, type in zip(features, types, strict=True) if "string" in type]
+        return [index for index in found if not self._trouble(index).is_date]
 
     def read(self, features: Sequence[int], kept: Sequence[int]) -> tuple[Any, list[Any]]:
         """Return the features as rows, in float32 if no column needs more, and the others."""

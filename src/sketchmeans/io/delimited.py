@@ -29,7 +29,7 @@ from sketchmeans.io.limits import DataError
 from sketchmeans.io.opening import DataFile
 from sketchmeans.io.source import Source, quoted
 from sketchmeans.io.trouble import Trouble, refuse_text
-from sketchmeans.io.values import FALSE, MISSING, TRUE, is_number, is_truth, number
+from sketchmeans.io.values import FALSE, MISSING, TRUE, is_date, is_number, is_truth, number
 from sketchmeans.text import called, counted, setting
 
 LOOKED_AT = 1000
@@ -122,16 +122,19 @@ class DelimitedSource(Source):
         return found
 
     def texts(self, features: Sequence[int]) -> list[int]:
-        """Return columns with a text among the first rows."""
+        """Return columns with a text among the first rows that is no date."""
         return [index for index in features if self._kind(index) == "text"]
 
     def _kind(self, index: int) -> str:
-        """Return what the first rows hold in a column: numbers, truth (true and false) or text."""
+        """Return what the first rows hold in a column: numbers, truth, dates or text."""
         fields = [row[index].strip() for row in self._looked_at if index < len(row)]
         fields = [field for field in fields if field not in self._missing]
         if fields and all(is_truth(field) for field in fields):
             return "truth"
-        return "numbers" if all(is_number(field, self._decimal) for field in fields) else "text"
+        words = [field for field in fields if not is_number(field, self._decimal)]
+        if not words:
+            return "numbers"
+        return "dates" if is_date(words[0]) else "text"
 
     def read(self, features: Sequence[int], kept: Sequence[int]) -> tuple[Any, list[Any]]:
         """Return the features as float64 and the kept columns as text."""

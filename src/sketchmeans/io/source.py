@@ -64,7 +64,7 @@ class Source(ABC):
         return self.notes
 
     def texts(self, features: Sequence[int]) -> list[int]:
-        """Return those of some columns that hold text, as far as a look at the file tells."""
+        """Return those of some columns that hold text and no dates, as far as a look tells."""
         del features
         return []
 

@@ -123,7 +123,7 @@ class Scaler(Kind):
         """Return means and deviations, and how many samples they are of."""
         found = {name: getattr(step, name) for name in self.LEARNED}
         found = {name: np.asarray(array) for name, array in found.items() if array is not None}
-        seen = np.atleast_1d(np.asarray(step.n_samples_seen_, np.float64))
+        seen = np.atleast_1d(step.n_samples_seen_)
         return super().arrays_of(step) | found | {"seen": seen}
 
     def check(self, described: dict[str, Any]) -> tuple[dict[str, Spec], dict[str, int]]:
@@ -138,7 +138,7 @@ class Scaler(Kind):
         ):
             raise ModelFileError(f"a scaler does not learn {learned!r:.80}.")
         specs |= dict.fromkeys(learned, (("p",), ("<f8",)))
-        return specs | {"seen": (("seen",), ("<f8",))}, sizes
+        return specs | {"seen": (("seen",), ("<i8", "<f8"))}, sizes
 
     def fitted(self, described: dict[str, Any], arrays: dict[str, Array]) -> Any:
         """Return the scaler: all that it has learned is public."""
@@ -153,7 +153,7 @@ class Scaler(Kind):
         check_range("seen", seen, 0)
         if len(seen) not in (1, described["n_features"]):
             raise ModelFileError(f"its scaler has seen {len(seen)} numbers of samples.")
-        step.n_samples_seen_ = np.int64(seen[0]) if len(seen) == 1 else seen
+        step.n_samples_seen_ = seen[0] if len(seen) == 1 else seen
         return step
 
 
