@@ -93,7 +93,7 @@ def test_a_damaged_or_hostile_file_ends_in_a_clear_error(name, message, outcome)
     assert found["ended"], found["error"]
     assert found["code"] == 1
     assert found["out"] == ""
-    assert found["err"].startswith("Error: ")
+    assert re.fullmatch(r"(Note: .*\n)*Error: .+\n", found["err"]), found["err"]
     assert re.search(message, found["err"]), found["err"]
     assert name in found["err"]
     assert len(found["err"]) < 800

@@ -96,7 +96,12 @@ def read(data: str, *, quiet: bool, **options: Any) -> TableData:
     with warnings.catch_warnings():
         if quiet:
             warnings.simplefilter("ignore")
-        table = read_table(data, **options)
+        try:
+            table = read_table(data, **options)
+        except ValueError as error:
+            for text in () if quiet else getattr(error, "notes", ()):
+                note(text)
+            raise
     if quiet:
         return table
     for text in table.notes:

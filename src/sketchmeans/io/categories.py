@@ -106,7 +106,7 @@ def read_features(
 
     With ``every``, columns in which text turns up are categories too.
     """
-    columns = list(categorical)
+    columns, source.chosen = list(categorical), features
     while True:
         numeric = [index for index in features if index not in columns]
         try:
@@ -143,7 +143,7 @@ class Encoder:
 
     def encode(
         self, X: Any, features: Sequence[int], texts: dict[int, Any], *, every: bool
-    ) -> tuple[Any, tuple[str, ...], tuple[Encoded, ...]]:
+    ) -> tuple[Any, list[str], tuple[Encoded, ...]]:
         """Return the features, their names, and what was encoded; X holds the other columns."""
         names: list[str] = []
         encoded: list[Encoded] = []
@@ -172,7 +172,7 @@ class Encoder:
             for column, block in zip(encoded, blocks, strict=True):
                 whole[:, column.first : column.first + block.shape[1]] = block
             X = whole
-        return X, tuple(names), tuple(encoded)
+        return X, names, tuple(encoded)
 
     def _categories(self, index: int, words: list[str], *, every: bool) -> tuple[str, ...]:
         """Return the texts of a column, or those of the model."""

@@ -16,6 +16,9 @@ ARRAY_RATIO = 500
 class DataError(ValueError):
     """A data file that cannot be used; the message names the file and the way out."""
 
+    notes: tuple[str, ...] = ()
+    """What was guessed before that, in sentences: a wrong guess may be why."""
+
 
 def check_expansion(
     name: str,

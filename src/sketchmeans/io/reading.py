@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import Any
 
@@ -128,42 +129,67 @@ def read_table(
         **{"header": header, "delimiter": delimiter, "decimal": decimal, "encoding": encoding},
         **{"sheet": sheet, "libsvm_base": libsvm_base},
     }
-    n_wanted = n_features
-    places: list[int] = []
-    if n_features is not None:
-        expected, n_wanted, places = collapsed(expected, n_features, encoded)
+    chosen = _Chosen(columns, id_column, label_column, categorical, extra)
     with open_data(path, format) as file:
         with _damage_told(file):
             source = _source(file, options, extra, trained_base)
-            source.n_wanted = n_wanted
-            source.may_widen &= not places
-            features, kept = choose_columns(source, columns, id_column, label_column, expected)
-            chosen, every = categorical_columns(source, features, categorical)
-            chosen += [features[place] for place in places]
-            X, others, texts = read_features(
-                source, features, list(kept.values()), chosen, every=every
-            )
-        names = tuple(source.names[index] for index in features)
-        made: tuple[Encoded, ...] = ()
-        if texts:
-            encoder = Encoder(source, {*MISSING, *extra}, encoded or None)
-            X, names, made = encoder.encode(X, features, texts, every=every)
-        else:
-            X = _widened(X, n_features)
-        table = _assembled(source, X, names, kept, others)
-        table.encoded = made
-        numbers = numbers_of(extra)
-        if texts or numbers or not source.complete or impute is not None:
-            gaps = Gaps(drop_missing, impute, fill_values, numbers, keep_missing)
-            complete(table, source, gaps)
+        with _noted(source):
+            table = _read(source, chosen, expected, n_features, encoded)
+            gaps = Gaps(drop_missing, impute, fill_values, numbers_of(extra), keep_missing)
+            if table.encoded or gaps.numbers or not source.complete or impute is not None:
+                complete(table, source, gaps)
         if n_features is None:
             _warn_of_counters(table, source)
-    table.notes = tuple(source.told())
-    if every and not texts:
-        said = f"no column holds text: {setting('categorical', ONE_HOT)} changes nothing."
-        table.notes += (said,)
+    table.notes = (*source.told(), *table.notes)
     if standardize:
         table.standardize()
+    return table
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """Which columns are asked for, and what they are."""
+
+    columns: str | Sequence[str] | None
+    id_column: str | None
+    label_column: str | None
+    categorical: str | None
+    na_values: Sequence[str]
+
+
+def _read(
+    source: Source,
+    chosen: _Chosen,
+    expected: Sequence[str] | None,
+    n_features: int | None,
+    encoded: Sequence[Encoded],
+) -> TableData:
+    """Return the table, with what is missing as NaN."""
+    places: list[int] = []
+    source.n_wanted = n_features
+    if n_features is not None:
+        expected, source.n_wanted, places = collapsed(expected, n_features, encoded)
+        source.may_widen &= not places
+    with _damage_told(source.file):
+        features, kept = choose_columns(
+            source, chosen.columns, chosen.id_column, chosen.label_column, expected
+        )
+        categories, every = categorical_columns(source, features, chosen.categorical)
+        categories += [features[place] for place in places]
+        X, others, texts = read_features(
+            source, features, list(kept.values()), categories, every=every
+        )
+    if not texts:
+        names = [source.names[index] for index in features]
+        table = _assembled(source, _widened(X, n_features), names, kept, others)
+        if every:
+            said = f"no column holds text: {setting('categorical', ONE_HOT)} changes nothing."
+            table.notes = (said,)
+        return table
+    encoder = Encoder(source, {*MISSING, *chosen.na_values}, encoded or None)
+    X, names, made = encoder.encode(X, features, texts, every=every)
+    table = _assembled(source, X, names, kept, others)
+    table.encoded = made
     return table
 
 
@@ -211,6 +237,16 @@ def _damage_told(file: DataFile) -> Iterator[None]:
         ) from error
 
 
+@contextmanager
+def _noted(source: Source) -> Iterator[None]:
+    """Let an error know what was guessed before it."""
+    try:
+        yield
+    except DataError as error:
+        error.notes = tuple(source.told())
+        raise
+
+
 def _widened(X: Any, n_features: int | None) -> Any:
     """Return X with as many columns as a model has: a sparse file may have fewer."""
     missing = (n_features or 0) - X.shape[1]
@@ -222,7 +258,7 @@ def _widened(X: Any, n_features: int | None) -> Any:
 
 
 def _assembled(
-    source: Source, X: Any, names: tuple[str, ...], kept: dict[str, int], others: list[Any]
+    source: Source, X: Any, names: Sequence[str], kept: dict[str, int], others: list[Any]
 ) -> TableData:
     """Return the table."""
     n = X.shape[0]

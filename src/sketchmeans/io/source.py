@@ -40,6 +40,8 @@ class Source(ABC):
     """Whether indices that count from 0 were taken to count from 1, if 0 is just not there."""
     nameless: Sequence[int] = ()
     """Columns without a name in a file that names the others."""
+    chosen: Sequence[int] = ()
+    """All columns to cluster by, for messages; those of categories are among them."""
     n_wanted: int | None = None
     """Features that a model needs, for messages; None where a model is yet to be fitted."""
     complete: bool = False

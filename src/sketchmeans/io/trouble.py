@@ -52,6 +52,9 @@ def refuse_text(source: Source, features: Sequence[int], troubles: Sequence[Trou
     if len(troubles) > 1:
         others = [names[trouble.column] for trouble in troubles[1:]]
         said += f"The same goes for {listed(others)}. "
+        dates = [names[trouble.column] for trouble in troubles[1:] if trouble.is_date]
+        if dates and not first.is_date:
+            said += f"There are dates or times in {listed(dates)}. "
     if source.n_wanted is not None:
         raise TextFound(
             f"{said}The model was fitted to numbers there. Mend the file, or say with "
@@ -60,7 +63,7 @@ def refuse_text(source: Source, features: Sequence[int], troubles: Sequence[Trou
             troubles,
         )
     bad = {trouble.column for trouble in troubles}
-    good = [index for index in features if index not in bad]
+    good = [index for index in source.chosen or features if index not in bad]
     raise TextFound(said + _ways_out(source, first, good) + ".", troubles)
 
 
