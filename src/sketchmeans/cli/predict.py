@@ -71,14 +71,14 @@ def command(
     fitted = _loaded(model)
     table = read_prepared(fitted, data, quiet=quiet, **reading)
     rows = len(table.rows)
+    estimator, X = _through_steps(fitted, table.X)
     with stages(quiet) as show:
         show("predict", 0, 1, (rows, "rows"))
-        _last(fitted).set_params(n_jobs=jobs)
-        labels = fitted.predict(table.X)
+        labels = estimator.set_params(n_jobs=jobs).predict(X)
         show("predict", 1, 1, (rows, "rows"))
     write_labels(output, table, labels, force=force)
     counts = dict(enumerate(np.bincount(labels).tolist()))
-    found = agreement_of(table, labels, _last(fitted).n_clusters)
+    found = agreement_of(table, labels, estimator.n_clusters)
     if as_json:
         prepared = {"rows_dropped": table.n_dropped, "values_imputed": table.n_imputed}
         print_json(
@@ -94,9 +94,12 @@ def command(
         click.echo(f"Rows by cluster: {shown}.", err=True)
 
 
-def _last(model: Any) -> Any:
-    """Return our estimator, which is the last step of a pipeline."""
-    return model.steps[-1][1] if hasattr(model, "steps") else model
+def _through_steps(model: Any, X: Any) -> tuple[Any, Any]:
+    """Return our estimator, and the rows as it wants them: a pipeline prepares them first."""
+    if not hasattr(model, "steps"):
+        return model, X
+    prepared = model[:-1].transform(X) if len(model.steps) > 1 else X
+    return model.steps[-1][1], getattr(prepared, "to_numpy", lambda: prepared)()
 
 
 def _loaded(path: str) -> Any:

@@ -123,18 +123,24 @@ class DelimitedSource(Source):
 
     def texts(self, features: Sequence[int]) -> list[int]:
         """Return columns with a text among the first rows that is no date."""
-        return [index for index in features if self._kind(index) == "text"]
+        found = []
+        for index in features:
+            values = self._first_values(index)
+            word = next((value for value in values if not is_number(value, self._decimal)), None)
+            if word is not None and not is_date(word):
+                found.append(index)
+        return found
 
-    def _kind(self, index: int) -> str:
-        """Return what the first rows hold in a column: numbers, truth, dates or text."""
-        fields = [row[index].strip() for row in self._looked_at if index < len(row)]
-        fields = [field for field in fields if field not in self._missing]
-        if fields and all(is_truth(field) for field in fields):
-            return "truth"
-        words = [field for field in fields if not is_number(field, self._decimal)]
-        if not words:
-            return "numbers"
-        return "dates" if is_date(words[0]) else "text"
+    def _first_values(self, index: int) -> Iterator[str]:
+        """Yield what the first rows hold in a column, but for missing values."""
+        for row in self._looked_at:
+            if index < len(row) and (field := row[index].strip()) not in self._missing:
+                yield field
+
+    def _has_truths(self, index: int) -> bool:
+        """Whether the first rows hold nothing but true and false in a column."""
+        values = self._first_values(index)
+        return is_truth(next(values, "")) and all(map(is_truth, values))
 
     def read(self, features: Sequence[int], kept: Sequence[int]) -> tuple[Any, list[Any]]:
         """Return the features as float64 and the kept columns as text."""
@@ -160,8 +166,8 @@ class DelimitedSource(Source):
         numbers = [str(index) for index in features]
         beyond = range(self._layout.width, self._layout.widest)
         texts = [str(index) for index in [*kept, *beyond]]
-        kinds = {str(index): self._kind(index) for index in features}
-        types = {name: pa.bool_() if kinds[name] == "truth" else pa.float64() for name in numbers}
+        truths = {str(index) for index in features if self._has_truths(index)}
+        types = {name: pa.bool_() if name in truths else pa.float64() for name in numbers}
         types |= dict.fromkeys(texts, pa.string())
         blocks: list[FloatArray] = []
         parts: list[list[Any]] = [[] for _ in texts]
@@ -170,7 +176,7 @@ class DelimitedSource(Source):
                 block = np.empty((batch.num_rows, len(features)))
                 for index, name in enumerate(numbers):
                     column = batch.column(name)
-                    if kinds[name] == "truth":
+                    if name in truths:
                         column = column.cast(pa.int8())
                     block[:, index] = column.to_numpy(zero_copy_only=False)
                 blocks.append(block)

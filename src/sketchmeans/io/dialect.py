@@ -20,7 +20,7 @@ WORDS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", 
 """Delimiters that are hard to type, by name."""
 MARKS = (",", ";", "\t", "|", SPACES)
 """Delimiters that are looked for, in this order where several would do."""
-LOOKED_AT = 200
+LOOKED_AT = 100
 """Rows that a delimiter is guessed from."""
 _COMMA = re.compile(r"\s*[-+]?\d*,\d+(?:[eE][-+]?\d+)?\s*")
 _THOUSANDS = re.compile(r"\s*[-+]?[1-9]\d{0,2}(?:,\d{3})+\s*")
