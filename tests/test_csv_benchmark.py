@@ -4,7 +4,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from benchmarks import csv_files
 
 ROOT = Path(__file__).parents[1]

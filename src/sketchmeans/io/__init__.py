@@ -11,8 +11,9 @@ A format is one ``Source`` in a module of its own and one line in ``formats``. R
 through ``encoding`` (lines), ``dialect`` (delimiter and decimals) and ``headers`` (names) to
 ``delimited``; JSON lines and Excel fill ``cells``. What a text means is said in ``values``. Files
 come from strangers, so a source checks what a file declares against what it holds before it
-allocates, unpickles nothing, and writes nothing. What goes wrong is a ``ValueError`` that names the file, the
-column, the row, and a parameter that helps, by the flag of the command line where that is running.
+allocates, unpickles nothing, and writes nothing. What goes wrong is a ``ValueError`` that names the
+file, the column, the row, and a parameter that helps, by the flag of the command line where that is
+running.
 
 A new file format goes here. May import: no other room.
 """
