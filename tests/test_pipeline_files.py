@@ -425,3 +425,14 @@ def test_the_command_line_predicts_by_a_pipeline_and_describes_it(tmp_path):
     save(make_pipeline(OneHotEncoder(), ours()).fit(words()), tmp_path / "words.skm")
     shown = run("predict", tmp_path / "words.skm", tmp_path / "new.csv", code=1).stderr
     assert re.search("a pipeline whose OneHotEncoder takes text.*Predict in Python", shown)
+
+
+def test_a_pipeline_of_more_columns_than_a_header_describes_is_refused(tmp_path, monkeypatch):
+    pipeline = make_pipeline(OneHotEncoder(), ours()).fit(words())
+    save(pipeline, tmp_path / "model.skm")
+    monkeypatch.setattr("sketchmeans.models.saving.MOST_DESCRIBED", 900)
+    with pytest.raises(ValueError, match=r"its description takes .* characters, and a file has"):
+        save(pipeline, tmp_path / "other.skm")
+    monkeypatch.setattr("sketchmeans.models.encoders.MOST_COLUMNS", 1)
+    with pytest.raises(ValueError, match="2 columns of up to 3 categories are more than a file ho"):
+        load(tmp_path / "model.skm")

@@ -182,6 +182,8 @@ class DelimitedSource(Source):
                 blocks.append(block)
                 for part, name in zip(parts, texts, strict=True):
                     part.append(batch.column(name).to_numpy(zero_copy_only=False))
+        except DataError:  # a bomb, which the plain reader would only meet again
+            raise
         except (pa.ArrowException, ValueError) as error:
             raise _Refused from error
         columns = [_joined_text(part) for part in parts]

@@ -20,10 +20,13 @@ from sketchmeans.estimators.landmark_lloyd import LandmarkCentroids
 from sketchmeans.estimators.parts import check_options, parts_of
 from sketchmeans.models import pipelines, preparation, texts
 from sketchmeans.models.checks import prefixed
-from sketchmeans.models.container import ModelFileError, parse, place, write
+from sketchmeans.models.container import MOST_HEADER, ModelFileError, parse, place, write
 from sketchmeans.models.points import arrays_of, describe
 from sketchmeans.models.schema import ESTIMATORS, Model, check, extras_of
 from sketchmeans.operators import GivenRows
+
+MOST_DESCRIBED = MOST_HEADER - 100_000
+"""Characters of a header without the table of arrays."""
 
 
 def save(model: Model | Pipeline, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -35,8 +38,8 @@ def save(model: Model | Pipeline, path: str | os.PathLike[str], *, overwrite: bo
     and statistics included. It appears whole or not at all. Memory: a few megabytes beyond the
     model, and its anchors once more.
 
-    Not in the file: callbacks, and the state of a ``random_state`` that is a generator, which
-    becomes None with a warning; predictions do not depend on it.
+    Not in the file: callbacks, the ``memory`` of a pipeline, and the state of a ``random_state``
+    that is a generator, which becomes None with a warning; predictions do not depend on it.
 
     Where the data were standardized before the fit, set ``standard_center_`` and
     ``standard_scale_`` on the model, as ``sketchmeans cluster`` does, and ``fill_values_`` where
@@ -146,6 +149,11 @@ def _take_apart(
             f"this model cannot be saved: {error}. Parameters and statistics must be texts and "
             "finite numbers."
         ) from error
+    if len(text) > MOST_DESCRIBED:
+        raise ValueError(
+            f"this model cannot be saved: its description takes {len(text):,} characters, and a "
+            f"file has room for {MOST_DESCRIBED:,}. Encode fewer columns."
+        )
     return parse(text.encode()), arrays
 
 
