@@ -1,7 +1,10 @@
 """Data files that are damaged or hostile: every class of failure once, and seeded mutations."""
 
+import bz2
 import gzip
 import io
+import json
+import lzma
 import os
 import pickle
 import struct
@@ -122,20 +125,161 @@ def sparse_npz(shape, indices, indptr):
     )
 
 
-def lying_zip():
-    """An archive whose directory claims that its member has one byte more than it has."""
-    content = bytearray(npz_bytes([("X.npy", npy_bytes(X))], zipfile.ZIP_STORED))
+def lying_zip(name="X.npy", member=None):
+    """An archive whose directory claims that its member has more bytes than it has."""
+    member = npy_bytes(X) if member is None else member
+    content = bytearray(npz_bytes([(name, member)], zipfile.ZIP_STORED))
     place = content.rindex(b"PK\x01\x02") + 24
     size = struct.unpack_from("<I", content, place)[0]
     struct.pack_into("<I", content, place, size + 8_000_000)
     return bytes(content)
 
 
-def encrypted_zip():
-    content = bytearray(npz_bytes([("X.npy", npy_bytes(X))]))
+def encrypted_zip(name="X.npy", member=None):
+    content = bytearray(npz_bytes([(name, npy_bytes(X) if member is None else member)]))
     for mark, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         content[content.index(mark) + offset] |= 1
     return bytes(content)
+
+
+def endless_zip():
+    """An archive whose one file unpacks to a thousand times its size."""
+    return npz_bytes([("data.csv", b"0,0,0\n" * 3_000_000)])
+
+
+def greedy_xz():
+    """A file that asks for half a gigabyte before it unpacks anything."""
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 1 << 29}]
+    return lzma.compress(CSV.encode(), filters=filters)
+
+
+def packed_files():
+    """Return files that are packed in a wrong or hostile way."""
+    text = CSV.encode()
+    zst = pa.compress(text, "zstd", asbytes=True)
+    zeros = b"0,0,0\n" * 3_000_000
+    return {
+        "cut.csv.xz": (lzma.compress(text)[:-20], "ends before its last byte|cannot be read"),
+        "damaged.csv.xz": (lzma.compress(text)[:60] + bytes(200), "cannot be read as csv"),
+        "greedy.csv.xz": (greedy_xz, "takes more than 100 MB to unpack"),
+        "bomb.csv.xz": (lambda: lzma.compress(zeros), "taken for damaged or hostile.*unxz"),
+        "cut.csv.bz2": (bz2.compress(text)[:-20], "cannot be read as csv"),
+        "bomb.csv.bz2": (lambda: bz2.compress(zeros), "taken for damaged or hostile.*bunzip2"),
+        "cut.csv.zst": (zst[:-20], "cannot be read as csv: Truncated"),
+        "more.csv.zst": (zst + b"more", "cannot be read as csv"),
+        "bomb.csv.zst": (
+            lambda: pa.compress(zeros, "zstd", asbytes=True),
+            "taken for damaged or hostile.*unzstd",
+        ),
+        "bomb.csv.zip": (endless_zip, "taken for damaged or hostile.*unzip"),
+        "two.zip": (npz_bytes([("a.csv", CSV), ("b.csv", CSV)]), "holds 2 files .'a.csv', 'b.csv'"),
+        "none.zip": (npz_bytes([]), "holds no file|cannot be told"),
+        "names.zip": (
+            npz_bytes([("\x1b[2J" * 99, CSV), ("../../b.csv", CSV)]),
+            r"holds 2 files .'\\x1b.*'\.\./\.\./b\.csv'",
+        ),
+        "again.zip": (npz_bytes([("a.zip", npz_bytes([("a.csv", CSV)]))]), "cannot be told from"),
+        "encrypted.zip": (encrypted_zip("data.csv", CSV), "encrypted"),
+        "liar.csv.zip": (lying_zip("data.csv", CSV), "cannot be read as csv|damaged|hostile"),
+        "cut.csv.zip": (npz_bytes([("a.csv", CSV)])[:-30], "cannot be read as csv"),
+        "pickle.zip": (npz_bytes([("data.pkl", b"x")]), "a pickle can run any program"),
+        "packed.xlsx": (gzip.compress(b"PK"), "packed by gzip, which xlsx files are not"),
+    }
+
+
+def json_lines():
+    """Return JSON lines that are damaged or hostile."""
+    wide = json.dumps({f"x{index}": 0 for index in range(20_000)})
+    return {
+        "cut.jsonl": (b'{"a": 1}\n{"a": ', "line 2 is no JSON"),
+        "array.jsonl": (b'[\n{"a": 1}\n]', "line 1 is no JSON.*jq -c"),
+        "number.jsonl": (b"1\n2\n", "line 1 is neither an object nor an array"),
+        "mixed.jsonl": (b'{"a": 1}\n[1]\n', "line 2 is not as the lines before"),
+        "ragged.jsonl": (b"[1, 2]\n[1]\n", "line 2 is not as the lines before"),
+        "deep.jsonl": (b"[" * 100_000, "line 1 is no JSON"),
+        "digits.jsonl": (b'{"a": ' + b"9" * 10_000 + b"}", "line 1 is no JSON"),
+        "nested.jsonl": (b'{"a": 1}\n{"a": {"b": 2}}\n', "'a' holds .'b': 2. in row 2"),
+        "infinite.jsonl": (b'{"a": 1}\n{"a": -Infinity}\n', "infinite value in row 2"),
+        "wide.jsonl": (wide.encode() + b"\n{}" * 100_000, "taken for damaged or hostile"),
+        "empty.jsonl": (b"{}\n{}\n", "no column left"),
+        "bytes.jsonl": (b'{"a": "\xff\x00"}\n', "is not UTF-8 text"),
+    }
+
+
+def xlsx_bytes(sheet=None, changed=()):
+    """A workbook of one sheet; ``changed`` replaces parts, or leaves them out if None."""
+    rows = "".join(
+        f'<row r="{number}">'
+        + "".join(
+            f'<c r="{name}{number}"><v>{value!r}</v></c>'
+            for name, value in zip("ABC", row, strict=True)
+        )
+        + "</row>"
+        for number, row in enumerate(X.tolist(), start=1)
+    )
+    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    relation = f'<Relationship Id="r1" Type="{office}/worksheet" Target="worksheets/sheet1.xml"/>'
+    sheets = f'<sheets><sheet name="one" sheetId="1" xmlns:r="{office}" r:id="r1"/></sheets>'
+    cells = rows if sheet is None else sheet
+    parts = {
+        "xl/workbook.xml": f'<workbook xmlns="{main}">{sheets}</workbook>',
+        "xl/_rels/workbook.xml.rels": f"<Relationships>{relation}</Relationships>",
+        "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{main}"><sheetData>{cells}</sheetData>'
+        "</worksheet>",
+    }
+    parts |= dict(changed)
+    return npz_bytes([(name, text) for name, text in parts.items() if text is not None])
+
+
+def excel_files():
+    """Return workbooks that are damaged or hostile."""
+    sheet, book = "xl/worksheets/sheet1.xml", "xl/workbook.xml"
+    rels, words = "xl/_rels/workbook.xml.rels", "xl/sharedStrings.xml"
+    good = xlsx_bytes()
+    laughs = '<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "' + "&a;" * 50 + '">]><x>&b;</x>'
+    link = '<!DOCTYPE x SYSTEM "http://127.0.0.1:9/x.dtd"><x/>'
+    file = '<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><x>&a;</x>'
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+
+    def leads(target, mode=""):
+        relation = f'<Relationship Id="r1" Type="{office}/worksheet" Target="{target}" {mode}/>'
+        return xlsx_bytes(changed=[(rels, f"<Relationships>{relation}</Relationships>")])
+
+    def row(cell):
+        return xlsx_bytes('<row r="1"><c r="A1"><v>1</v></c></row><row r="2">' + cell + "</row>")
+
+    wide = "".join(f'<c r="{a}{b}1"><v>1</v></c>' for a in LETTERS for b in LETTERS)
+    many = f'<row r="1">{wide}</row>' + '<row><c r="AA2"><v>1</v></c></row>' * 40_000
+    return {
+        "laughs.xlsx": (xlsx_bytes(changed=[(words, laughs)]), "declares a document type"),
+        "dtd.xlsx": (xlsx_bytes(changed=[(sheet, link)]), "declares a document type"),
+        "entity.xlsx": (xlsx_bytes(changed=[(book, file)]), "declares a document type"),
+        "styles.xlsx": (xlsx_bytes(changed=[("xl/styles.xml", link)]), "declares a document type"),
+        "linked.xlsx": (leads("http://127.0.0.1:9/a.xml", 'TargetMode="External"'), "no sheet"),
+        "outside.xlsx": (leads("../../../etc/passwd"), "has no part 'etc/passwd'"),
+        "absolute.xlsx": (leads("/etc/passwd"), "has no part 'etc/passwd'"),
+        "bare.xlsx": (xlsx_bytes(changed=[(book, None)]), "has no part 'xl/workbook.xml'"),
+        "text.xlsx": (CSV.encode(), "cannot be read as xlsx"),
+        "cut.xlsx": (good[:-30], "cannot be read as xlsx"),
+        "old.xlsx": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "encrypted, or in Excel"),
+        "xml.xlsx": (xlsx_bytes(changed=[(sheet, "<worksheet><row>")]), "cannot be read as xlsx"),
+        "deep.xlsx": (xlsx_bytes("<row>" * 500), "more than 32 levels"),
+        "empty.xlsx": (xlsx_bytes(""), "holds no rows"),
+        "number.xlsx": (row('<c r="A2"><v>one</v></c>'), "cannot be read as xlsx"),
+        "word.xlsx": (row('<c r="A2" t="s"><v>7</v></c>'), "a cell with text '7' of 0"),
+        "column.xlsx": (row('<c r="ZZZ2"><v>1</v></c>'), "a cell lies in column 18,278"),
+        "formula.xlsx": (row('<c r="A2"><f>SUM(1)</f></c>'), "holds '=SUM.1.' in row 2"),
+        "error.xlsx": (row('<c r="A2" t="e"><v>#DIV/0!</v></c>'), "has no value in row 2"),
+        "bomb.xlsx": (
+            lambda: xlsx_bytes(changed=[(words, "<sst>" + " " * 20_000_000 + "</sst>")]),
+            "taken for damaged or hostile. If you trust it, save it as CSV",
+        ),
+        "wide.xlsx": (lambda: xlsx_bytes(many), "taken for damaged or hostile"),
+    }
+
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def damaged(marker):
@@ -156,10 +300,10 @@ def damaged(marker):
         "mixed.csv": (b"a,b\n1,2\n3,4\n5,six\n7,8\n", "column 'b' holds 'six' in row 3"),
         "missing.csv": (b"a,b\n1,2\n3,\n", "column 'b' has no value in row 2"),
         "infinite.csv": (b"a,b\n1,2\n3,1e999\n", "infinite value in row 2"),
-        "twice.csv": (b"a,a\n1,2\n", "two columns called 'a'"),
-        "latin.csv": ("größe,b\n1,2\n".encode("latin1"), "is not UTF-8 text: byte 0xf6"),
-        "wide.csv": (CSV.encode("utf-16"), "is not UTF-8 text.*iconv -f utf-16"),
-        "late-bytes.csv": (CSV.encode() + b"\xff\xfe,1,2\n", "is not UTF-8 text"),
+        "latin.csv": ("größe,b\n1,\x01\n".encode("latin1"), "is not UTF-8 text: byte 0xf6"),
+        "undefined.csv": (CSV.encode() + b"\x81,1,2\n", "is not UTF-8 text: byte 0x81"),
+        "late-bytes.csv": (CSV.encode() + b"\xff\xfe,1,2\n", "'ÿþ' in row 41, which is no number"),
+        "cut.utf-16.csv": (CSV.encode("utf-16")[:-1], "cut.utf-16.csv is not utf-16 text"),
         "page.csv": (b"<!doctype html>\n<p>Not found</p>\n", "no number"),
         "pickle.csv": (payload, "not UTF-8|no rows"),
         "parquet.csv": (parquet_bytes(), "not UTF-8|no rows"),
@@ -171,6 +315,9 @@ def damaged(marker):
         "numbers.csv.gz": (lambda: packed(b"0,0,0\n", 60), "taken for damaged or host"),
         "lines.libsvm.gz": (lambda: packed(b"1 1:0\n", 60), "taken for damaged or ho"),
         "packed.npy": (gzip.compress(npy_bytes(X)), "packed by gzip, which npy files are not"),
+        **packed_files(),
+        **json_lines(),
+        **excel_files(),
         # Parquet
         "cut.parquet": (parquet_bytes()[:-20], "cannot be read as parquet"),
         "magic.parquet": (b"PAR2" + parquet_bytes()[4:-4] + b"PAR2", "cannot be read as parquet"),
@@ -246,6 +393,13 @@ def good():
     return {
         "csv": CSV.encode(),
         "csv.gz": gzip.compress(CSV.encode()),
+        "csv.bz2": bz2.compress(CSV.encode()),
+        "csv.xz": lzma.compress(CSV.encode()),
+        "csv.zst": pa.compress(CSV.encode(), "zstd", asbytes=True),
+        "csv.zip": npz_bytes([("data.csv", CSV)]),
+        "txt": CSV.replace(",", "  ").encode(),
+        "jsonl": "".join(json.dumps(row) + "\n" for row in X.tolist()).encode(),
+        "xlsx": xlsx_bytes(),
         "parquet": parquet_bytes(),
         "feather": feather_bytes(),
         "npy": npy_bytes(X),

@@ -1,6 +1,11 @@
 """A table and the files that hold it, in every format."""
 
+import bz2
 import gzip
+import io
+import json
+import lzma
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -33,13 +38,33 @@ def libsvm_text(X, y=None):
     )
 
 
+def pack(kind, content, name="plain.csv"):
+    """Return content as a program packs it that makes files of this extension."""
+    if kind == "zip":
+        stream = io.BytesIO()
+        with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(name, content)
+        return stream.getvalue()
+    if kind == "zst":
+        return pa.compress(content, "zstd", asbytes=True)
+    return {"gz": gzip, "bz2": bz2, "xz": lzma}[kind].compress(content)
+
+
 def write_numbers(path, X, names=None):
     """Write the numbers of X in the format of the path's extension."""
     names = names or [f"x{index}" for index in range(X.shape[1])]
     table = pd.DataFrame(X, columns=names)
     kind = path.name.split(".", 1)[1]
-    if kind in ("csv", "csv.gz", "tsv", "tsv.gz"):
-        table.to_csv(path, index=False, sep="\t" if "tsv" in kind else ",")
+    text, _, packing = kind.partition(".")
+    if text in ("csv", "tsv", "txt", "jsonl", "libsvm") and packing:
+        plain = write_numbers(path.with_name(f"plain.{text}"), X, names)
+        path.write_bytes(pack(packing, plain.read_bytes(), plain.name))
+    elif kind in ("csv", "tsv", "txt"):
+        table.to_csv(path, index=False, sep={"csv": ",", "tsv": "\t", "txt": " "}[kind])
+    elif kind == "jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in table.to_dict("records")))
+    elif kind == "xlsx":
+        table.to_excel(path, index=False)
     elif kind == "parquet":
         parquet.write_table(pa.Table.from_pandas(table), path)
     elif kind == "feather":
@@ -53,8 +78,6 @@ def write_numbers(path, X, names=None):
         np.savez_compressed(path, X=X)
     elif kind == "libsvm":
         path.write_text(libsvm_text(X))
-    elif kind == "libsvm.gz":
-        path.write_bytes(gzip.compress(libsvm_text(X).encode()))
     else:
         raise AssertionError(kind)
     return path
@@ -63,8 +86,17 @@ def write_numbers(path, X, names=None):
 KINDS = [
     "csv",
     "csv.gz",
+    "csv.bz2",
+    "csv.xz",
+    "csv.zst",
+    "csv.zip",
     "tsv",
     "tsv.gz",
+    "txt",
+    "txt.xz",
+    "jsonl",
+    "jsonl.bz2",
+    "xlsx",
     "parquet",
     "feather",
     "arrow",

@@ -49,7 +49,7 @@ LONGEST_FUNCTION = 60
 REASONS = {
     "advice/comparing.py:compare": "ten parameters, each described, and what it returns",
     "graphs.py:normalized": "how the normalized cut follows from the objective, and an example",
-    "io/reading.py:read_table": "twelve parameters, each described",
+    "io/reading.py:read_table": "twenty-two parameters, each described",
     "lowrank/nystrom.py:nystrom": "seven parameters, each described",
     "report/writing.py:write_report": "eight parameters, each described, and an example",
 }

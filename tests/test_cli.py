@@ -61,8 +61,8 @@ def test_a_newcomer_is_led_from_error_to_report(tmp_path):
     assert shown.stderr == (
         "Error: plants.csv: column 'plant' holds 'plant-0' in row 1, which is no number (89 more "
         "rows with text). The same goes for 'garden'. If it names the rows, say --id-column plant; "
-        "if it holds true classes, --label-column plant; to leave it out, choose columns: "
-        "--columns height,width.\n"
+        "if it holds true classes, --label-column plant; if it holds categories, "
+        "--categorical one-hot; to leave it out, choose columns: --columns height,width.\n"
     )
     assert shown.stdout == ""
     shown = step("sketchmeans cluster plants.csv -k 3 --id-column plant", 1)

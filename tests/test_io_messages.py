@@ -131,12 +131,13 @@ BAD_TABLES = {
         {},
         r"column 'id' holds 'r1' in row 1, which is no number \(1 more row with text\). The same "
         r"goes for 'city'. If it names the rows, say id_column='id'; if it holds true classes, "
-        r"label_column='id'; to leave it out, choose columns: columns='a'\.",
+        r"label_column='id'; if it holds categories, categorical='one-hot'; to leave it out, "
+        r"choose columns: columns='a'\.",
     ),
     "decimal comma": (
         "a;b\n1,5;2\n",
-        {},
-        r"column 'a' holds '1,5' in row 1.*decimal point: replace the comm",
+        {"decimal": "."},
+        r"column 'a' holds '1,5' in row 1.*If the comma marks decimals, say decimal=','; if thous",
     ),
     "underscore": ("a,b\n1,2\n1_0,3\n", {}, r"column 'a' holds '1_0' in row 2"),
     "ragged": ("a,b\n1,2\n3\n", {}, r"row 2 has 1 field where 2 are expected.*line 3"),
@@ -144,7 +145,7 @@ BAD_TABLES = {
     "infinite": ("a,b\n1,2\n3,inf\n", {}, r"column 'b' holds an infinite value in row 2"),
     "no rows": ("a,b\n", {}, r"holds no rows"),
     "blank": ("\n\n", {}, r"holds no rows"),
-    "same name": ("a,a\n1,2\n", {}, r"two columns called 'a'"),
+    "same name": ("a,a\n1,2\n", {"columns": "a"}, r"2 columns called 'a': the columns 1, 2\. Name"),
     "all missing": ("a,b\n1,\n2,\n", {"drop_missing": True}, r"every row has a missing value"),
     "empty column": ("a,b\n1,\n2,\n", {"impute": "mean"}, r"'b' has no value at all"),
     "no such column": (
@@ -184,7 +185,8 @@ FLAGGED = {
         "row id,a,city\nr1,1,Bonn\nr2,2,Oslo\n",
         [],
         "If it names the rows, say --id-column 'row id'; if it holds true classes, --label-column "
-        "'row id'; to leave it out, choose columns: --columns a.",
+        "'row id'; if it holds categories, --categorical one-hot; to leave it out, choose columns: "
+        "--columns a.",
     ),
     "libsvm": ("1 1:2\n1 1:3\n", [], "It looks like LIBSVM: say --format libsvm."),
     "missing": (
@@ -239,7 +241,7 @@ def test_paths_that_are_no_data_files_are_refused(tmp_path):
         read_table(tmp_path)
     with pytest.raises(ValueError, match="/dev/zero is a device"):
         read_table("/dev/zero", format="csv")
-    (tmp_path / "data.dat").write_text("1,2\n")
+    (tmp_path / "data.bin").write_text("1,2\n")
     with pytest.raises(ValueError, match=r"cannot be told from its name. Say format with one of"):
-        read_table(tmp_path / "data.dat")
-    assert read_table(tmp_path / "data.dat", format="csv").X.shape == (1, 2)
+        read_table(tmp_path / "data.bin")
+    assert read_table(tmp_path / "data.bin", format="csv").X.shape == (1, 2)

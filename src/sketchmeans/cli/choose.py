@@ -16,12 +16,10 @@ from sketchmeans.cli.options import (
     number_or,
     output_options,
     print_json,
-    read,
-    reading_options,
     run_options,
-    training_options,
     verbosity,
 )
+from sketchmeans.cli.reading import read, reading_options, training_options
 
 MOST_CLUSTERS = 1000
 

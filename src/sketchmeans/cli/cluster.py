@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sketchmeans._package import __version__
+from sketchmeans.cli.agreement import agreement_line, agreement_of
 from sketchmeans.cli.options import (
     DATA,
     METHODS,
@@ -18,13 +19,11 @@ from sketchmeans.cli.options import (
     number_or,
     output_options,
     print_json,
-    read,
-    reading_options,
     refuse_shared,
     run_options,
-    training_options,
     verbosity,
 )
+from sketchmeans.cli.reading import keep_preparation, read, reading_options, training_options
 
 if TYPE_CHECKING:
     from sketchmeans.io import TableData
@@ -122,8 +121,8 @@ def command(
 ) -> None:
     """Cluster the rows of DATA by kernel K-means.
 
-    DATA is CSV or TSV (also gzip), Parquet, Feather, Arrow, NPY, NPZ or LIBSVM; - is standard
-    input.
+    DATA is CSV or other text, JSON lines or LIBSVM (also packed by gzip, bzip2, xz, Zstandard or
+    zip), Excel, Parquet, Feather, Arrow, NPY or NPZ; - is standard input.
     """
     _check_outputs(data, outputs, force=force, as_json=as_json)
     table = read(data, quiet=quiet, **reading)
@@ -176,16 +175,9 @@ def _write(data: str, model: Any, table: TableData, outputs: dict[str, str], for
 
 def _save(model: Any, table: TableData, path: str, force: bool) -> None:
     """Write the model, with what ``predict`` must know of the columns."""
-    import numpy as np
-
     from sketchmeans.models import save
 
-    if table.named:
-        model.feature_names_in_ = np.array(table.names, object)
-    if table.scale is not None:
-        model.standard_center_, model.standard_scale_ = table.center, table.scale
-    if table.fill_values is not None:
-        model.fill_values_ = table.fill_values
+    keep_preparation(model, table)
     save(model, path, overwrite=force)
 
 
@@ -195,9 +187,7 @@ def _result(data: str, model: Any, table: TableData) -> dict[str, Any]:
 
     import numpy as np
 
-    from sketchmeans.advice.comparing import accuracy
     from sketchmeans.estimators.parts import anchors_of
-    from sketchmeans.report.content import agreement
 
     anchors = anchors_of(model)
     sizes = np.bincount(model.labels_, minlength=model.n_clusters)
@@ -225,15 +215,7 @@ def _result(data: str, model: Any, table: TableData) -> dict[str, Any]:
         "certificate": asdict(model.certificate_),
         "stats": model.stats_,
     }
-    if table.labels is not None:
-        found = agreement(table.labels, model.labels_, model.n_clusters)
-        result["agreement"] = {
-            "with": table.label_name,
-            "accuracy": accuracy(found.codes, model.labels_),
-            "NMI": found.nmi,
-            "ARI": found.ari,
-        }
-    return result
+    return result | agreement_of(table, model.labels_, model.n_clusters)
 
 
 def _guidance(model: Any, table: TableData) -> list[str]:
@@ -262,11 +244,7 @@ def _summary(result: dict[str, Any], model: Any, verbose: bool) -> str:
         str(Table(tuple(rows))),
     ]
     if "agreement" in result:
-        found = result["agreement"]
-        parts.append(
-            f"Agreement with {found['with']!r}: accuracy {found['accuracy']:.3f}, NMI "
-            f"{found['NMI']:.3f}, ARI {found['ARI']:.3f}."
-        )
+        parts.append(agreement_line(result["agreement"]))
     parts.append(str(model.certificate_))
     if verbose:
         stages = ", ".join(f"{name} {took:.2f} s" for name, took in model.stats_["seconds"].items())

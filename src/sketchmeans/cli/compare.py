@@ -15,13 +15,11 @@ from sketchmeans.cli.options import (
     note,
     output_options,
     print_json,
-    read,
-    reading_options,
     run_options,
     shape_options,
     stages,
-    training_options,
 )
+from sketchmeans.cli.reading import read, reading_options, training_options
 
 EXACT_LIMIT = 5000
 """Rows beyond which the exact method, which stores the kernel matrix, must be asked for."""

@@ -39,6 +39,22 @@ def _fitted(found: dict[str, Any]) -> str:
     return f"Fitted to {rows:,} rows{': ' if said else ''}{', '.join(said)}."
 
 
+def _encoded(found: dict[str, Any]) -> str:
+    """Return how many columns come from how many of text."""
+    from sketchmeans.text import counted
+
+    count = found["encoded"]["count"]
+    return f"{sum(count):,} of them for {counted(len(count), 'column')} of text"
+
+
+def _steps(found: dict[str, Any]) -> list[str]:
+    """Return what a pipeline does before the model, in a line."""
+    if "pipeline" not in found:
+        return []
+    kinds = [step["kind"] for step in found["pipeline"]["steps"]]
+    return [f"Pipeline: {', then '.join([*kinds, found['estimator']])}."]
+
+
 def _text(path: str, found: dict[str, Any]) -> str:
     """Return the description as a person reads it."""
     from sketchmeans.models.schema import certificate_of
@@ -50,10 +66,13 @@ def _text(path: str, found: dict[str, Any]) -> str:
     lines = [
         f"{path}: {found['estimator']}, written by {found['written_by']}, "
         f"{human(os.path.getsize(path))}.",
+        *_steps(found),
         f"Columns: {found['n_features_in_']:,}"
         + (", known by name" if found["named"] else "")
+        + (f", {_encoded(found)}" if "encoded" in found else "")
         + (", missing values filled in" if found.get("imputed") else "")
         + (", standardized" if found["standardized"] else "")
+        + (f", counted from {found['libsvm_base']} in LIBSVM" if "libsvm_base" in found else "")
         + ".",
         f"Options: {options}.",
         _fitted(found),
@@ -61,7 +80,7 @@ def _text(path: str, found: dict[str, Any]) -> str:
     arrays = tuple(
         {"array": name, "shape": " × ".join(f"{size:,}" for size in shape), "type": dtype}
         for name, (shape, dtype) in found["arrays"].items()
-        if not name.startswith(("_", "feature_names_"))
+        if not name.startswith(("_", "feature_names_", "encoded_columns_"))
     )
     certificate = certificate_of(found["certificate_"], needed=found["certificate_"] is not None)
     parts = ["\n".join(lines), str(Table(arrays))]

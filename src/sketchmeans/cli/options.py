@@ -1,7 +1,7 @@
 """Options that several commands share, and what follows from them.
 
-Options of the library's own parameters reach a command gathered: ``reading`` goes to
-``read_table``, ``fitting`` to the estimator.
+Options of the library's own parameters reach a command gathered: ``fitting`` goes to the estimator,
+and ``reading``, of the options in ``cli.reading``, to ``read_table``.
 """
 
 from __future__ import annotations
@@ -12,18 +12,13 @@ import math
 import os
 import shlex
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from sketchmeans.io.formats import FORMATS
 from sketchmeans.text import called, did_you_mean
-
-if TYPE_CHECKING:
-    from sketchmeans.io import TableData
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
@@ -120,46 +115,6 @@ def gathered(into: str, *options: Decorator) -> Decorator:
         return complete
 
     return decorate
-
-
-reading_options = gathered(
-    "reading",
-    click.option(
-        "--columns",
-        metavar="NAMES",
-        help="Features: names, numbers from 1 or ranges (2-5), with commas between.",
-    ),
-    click.option("--id-column", metavar="NAME", help="Column to carry through to the labels."),
-    click.option("--drop-missing", is_flag=True, help="Leave out rows with a missing value."),
-    click.option(
-        "--header/--no-header",
-        default=None,
-        help="Whether the first row of CSV or TSV names the columns; it is looked at if left out.",
-    ),
-    click.option(
-        "--format",
-        type=Names(list(FORMATS)),
-        help="Format of DATA; by its extension if left out.",
-    ),
-    click.option(
-        "--libsvm-base",
-        type=click.IntRange(0, 1),
-        metavar="0|1",
-        help="First index of a LIBSVM file; 1 if left out, or 0 if 0 is there.",
-    ),
-)
-
-training_options = gathered(
-    "reading",
-    click.option("--label-column", metavar="NAME", help="Column of true classes, to compare with."),
-    click.option(
-        "--impute",
-        type=number_or("mean", "median"),
-        metavar="mean|median|NUMBER",
-        help="Fill in missing values: by the mean or the median of the column, or by a number.",
-    ),
-    click.option("--standardize", is_flag=True, help="Give every column mean 0 and deviation 1."),
-)
 
 
 def kernel_option(choices: click.Choice[str], default: str) -> Decorator:
@@ -275,21 +230,6 @@ def refuse_shared(files: dict[str, str]) -> None:
                 f"{seen[place]} and {option} are the same file, {path}. Name two files."
             )
         seen[place] = option
-
-
-def read(data: str, *, quiet: bool, **options: Any) -> TableData:
-    """Read the table of a command, and tell of what was left out or filled in."""
-    from sketchmeans.io import read_table
-
-    with warnings.catch_warnings():
-        if quiet:
-            warnings.simplefilter("ignore")
-        table = read_table(data, **options)
-    if not quiet and table.n_dropped:
-        note(f"dropped for a missing value: {table.n_dropped:,} of {table.n_rows:,} rows.")
-    if not quiet and table.n_imputed:
-        note(f"missing values filled in: {table.n_imputed:,}.")
-    return table
 
 
 def given(**options: Any) -> dict[str, Any]:

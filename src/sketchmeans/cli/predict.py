@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from sketchmeans.cli.agreement import agreement_line, agreement_of
 from sketchmeans.cli.options import (
     DATA,
     examples,
     output_options,
     print_json,
-    read,
-    reading_options,
     refuse_shared,
     stages,
 )
-
-if TYPE_CHECKING:
-    from sketchmeans.io import TableData
+from sketchmeans.cli.reading import read_prepared, reading_options
 
 
 @click.command(
@@ -60,7 +57,8 @@ def command(
 
     Columns are found by their names, where both the model and DATA have names; other columns are
     left alone. Data that were standardized for the model are standardized in the same way here;
-    missing values that were filled in for it are filled in by the same numbers.
+    missing values that were filled in for it are filled in by the same numbers, and columns of
+    text become the same columns of zeros and ones.
     """
     import numpy as np
 
@@ -73,25 +71,40 @@ def command(
     refuse_shared({"MODEL": model, "--output": output})
     check_output(output, force=force, labels=True)
     fitted = _loaded(model)
-    table = _prepared(fitted, data, quiet, reading)
+    table = read_prepared(fitted, data, quiet=quiet, **reading)
     rows = len(table.rows)
+    estimator, X = _through_steps(fitted, table.X)
     with stages(quiet) as show:
         show("predict", 0, rows, (rows, "rows"), count=True)
         labels = predicted(
-            fitted.set_params(n_jobs=jobs),
-            table.X,
+            estimator.set_params(n_jobs=jobs),
+            X,
             lambda done, total: show("predict", done, total, (rows, "rows"), count=True),
         )
     write_labels(output, table, labels, force=force)
     counts = dict(enumerate(np.bincount(labels).tolist()))
+    found = agreement_of(table, labels, estimator.n_clusters)
     if as_json:
         prepared = {"rows_dropped": table.n_dropped, "values_imputed": table.n_imputed}
-        print_json({"model": model, "data": data, "rows": rows, **prepared, "clusters": counts})
-    elif output != "-" and not quiet:
-        click.echo(f"{rows:,} rows. Labels: {output}")
+        print_json(
+            {"model": model, "data": data, "rows": rows, **prepared, "clusters": counts, **found}
+        )
+    elif not quiet:
+        if output != "-":
+            click.echo(f"{rows:,} rows. Labels: {output}")
+        if found:
+            click.echo(agreement_line(found["agreement"]), err=output == "-")
     if verbose:
         shown = ", ".join(f"{size:,} in {cluster}" for cluster, size in counts.items())
         click.echo(f"Rows by cluster: {shown}.", err=True)
+
+
+def _through_steps(model: Any, X: Any) -> tuple[Any, Any]:
+    """Return our estimator, and the rows as it wants them: a pipeline prepares them first."""
+    if not hasattr(model, "steps"):
+        return model, X
+    prepared = model[:-1].transform(X) if len(model.steps) > 1 else X
+    return model.steps[-1][1], getattr(prepared, "to_numpy", lambda: prepared)()
 
 
 def _loaded(path: str) -> Any:
@@ -105,22 +118,3 @@ def _loaded(path: str) -> Any:
             "KernelKMeans or FullKernelKMeans."
         )
     return model
-
-
-def _prepared(model: Any, data: str, quiet: bool, reading: dict[str, Any]) -> TableData:
-    """Return the rows as the model knows them: its columns, filled in and scaled as its own."""
-    names = getattr(model, "feature_names_in_", None)
-    if names is not None:
-        # The columns are put in the model's order here, so that it need not look at names again.
-        del model.feature_names_in_
-    table = read(
-        data,
-        quiet=quiet,
-        expected=None if names is None else list(names),
-        n_features=model.n_features_in_,
-        fill_values=getattr(model, "fill_values_", None),
-        **reading,
-    )
-    if hasattr(model, "standard_scale_"):
-        table.standardize(model.standard_center_, model.standard_scale_)
-    return table

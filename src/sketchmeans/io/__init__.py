@@ -5,12 +5,15 @@ whatever the format::
 
     file ──▶ DataFile ──▶ Source ──▶ columns chosen ──▶ missing values ──▶ TableData
              (format,     (one per   (features, id,     (an error, dropped
-              unpacking)   format)    label)             or filled in)
+              packing)     format)    label, one-hot)    or filled in)
 
-A format is one ``Source`` in a module of its own and one line in ``formats``. Files come from
-strangers, so a source checks what a file declares against what it holds before it allocates,
-unpickles nothing, and writes nothing. What goes wrong is a ``ValueError`` that names the file, the
-column, the row, and a parameter that helps, by the flag of the command line where that is running.
+A format is one ``Source`` in a module of its own and one line in ``formats``. Rows of text come
+through ``encoding`` (lines), ``dialect`` (delimiter and decimals) and ``headers`` (names) to
+``delimited``; JSON lines and Excel fill ``cells``. What a text means is said in ``values``. Files
+come from strangers, so a source checks what a file declares against what it holds before it
+allocates, unpickles nothing, and writes nothing. What goes wrong is a ``ValueError`` that names the
+file, the column, the row, and a parameter that helps, by the flag of the command line where that is
+running.
 
 A new file format goes here. May import: no other room.
 """

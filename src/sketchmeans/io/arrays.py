@@ -11,8 +11,9 @@ import numpy as np
 from numpy.lib import format as npy
 from scipy import sparse
 
-from sketchmeans.io.opening import DataError, DataFile, check_expansion
-from sketchmeans.io.source import MatrixSource, check_names, unnamed
+from sketchmeans.io.limits import DataError, check_expansion
+from sketchmeans.io.opening import DataFile
+from sketchmeans.io.source import MatrixSource, unnamed
 
 HEADER_LIMIT = 10_000
 """Characters of the header of an array: it is parsed as a Python literal."""
@@ -33,7 +34,7 @@ class ArraySource(MatrixSource):
         self._labels: Any = None
         self._X = self._load()
         if not self.named:
-            self.names = unnamed(self._X.shape[1])
+            self.set_names(unnamed(self._X.shape[1]))
 
     def _load(self) -> Any:
         """Return the data; set labels and names that came with them."""
@@ -99,7 +100,8 @@ class ArchiveSource(ArraySource):
                     )
             if (key := _first(NAME_NAMES, members)) is not None:
                 names = self._member(archive, members[key])
-                self.named, self.names = True, _names(file, names, X.shape[1])
+                self.set_names(_names(file, names, X.shape[1]))
+                self.named = True
             return X
 
     def _load_sparse(self, archive: zipfile.ZipFile, members: dict[str, Any]) -> Any:
@@ -198,5 +200,4 @@ def _names(file: DataFile, names: Any, width: int) -> list[str]:
     ]
     if len(found) != width:
         raise DataError(f"{file.name} names {len(found)} columns and has {width}.")
-    check_names(file, found)
     return found

@@ -11,7 +11,8 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from sketchmeans.io.opening import ARRAY_RATIO, DataError, DataFile, check_expansion
+from sketchmeans.io.limits import ARRAY_RATIO, DataError, check_expansion
+from sketchmeans.io.opening import DataFile
 
 RECORD_BATCH = 3
 DICTIONARY_BATCH = 2

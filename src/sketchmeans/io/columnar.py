@@ -14,8 +14,11 @@ import numpy as np
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blas import count_threads
 from sketchmeans.io.batches import count_rows
-from sketchmeans.io.opening import DataError, DataFile, check_expansion
-from sketchmeans.io.source import Source, Trouble, check_names, refuse_text
+from sketchmeans.io.extras import arrow
+from sketchmeans.io.limits import DataError, check_expansion
+from sketchmeans.io.opening import DataFile
+from sketchmeans.io.source import Source
+from sketchmeans.io.trouble import Trouble, refuse_text
 
 BATCH = 1 << 16
 """Rows of a Parquet file that are decoded at a time where its row groups are large."""
@@ -33,18 +36,6 @@ METADATA_LIMIT = 20_000_000
 """Bytes, and elements, that a text or a list in the footer of a Parquet file may have."""
 
 
-def arrow() -> Any:
-    """Return pyarrow, or say how to install it."""
-    try:
-        import pyarrow
-    except ImportError as error:
-        raise ImportError(
-            'Parquet, Feather and Arrow files need pyarrow: pip install "sketchmeans[files]". CSV, '
-            "NPY, NPZ and LIBSVM files do without."
-        ) from error
-    return pyarrow
-
-
 class ColumnarSource(Source):
     """A file of typed columns, read a batch of rows at a time."""
 
@@ -59,9 +50,14 @@ class ColumnarSource(Source):
 
     def _set_schema(self, schema: Any) -> None:
         self._schema = schema
-        self.names = list(schema.names)
-        check_names(self.file, self.names)
+        self.set_names(schema.names)
         self.nameless = [self.names.index(name) for name in self.names if INDEX.fullmatch(name)]
+
+    def texts(self, features: Sequence[int]) -> list[int]:
+        """Return the columns whose type is text, unless they begin with a date."""
+        types = [str(_plain_type(self._schema.field(index).type)) for index in features]
+        found = [index for index, type in zip(features, types, strict=True) if "string" in type]
+        return [index for index in found if not self._trouble(index).is_date]
 
     def read(self, features: Sequence[int], kept: Sequence[int]) -> tuple[Any, list[Any]]:
         """Return the features as rows, in float32 if no column needs more, and the others."""
@@ -102,7 +98,7 @@ class ColumnarSource(Source):
             column = batch.column(0)
             for row in range(len(column)):
                 if column[row].is_valid:
-                    return Trouble(index, start + row + 1, column[row].as_py())
+                    return Trouble(index, start + row + 1, _shown(column[row : row + 1]))
             start += len(column)
         return Trouble(index, 1, str(self._schema.field(index).type))
 
@@ -121,17 +117,21 @@ class ParquetSource(ColumnarSource):
 
     def _batches(self, columns: Sequence[int], size: int = BATCH) -> Iterator[Any]:
         self._check_unpacked(columns)
-        names = [self.names[index] for index in columns]
+        given = self._schema.names
+        names = {given[index]: None for index in columns}
         # A long text that stands in every row is stored once, and must stay so in memory.
-        texts = [name for name in names if str(self._schema.field(name).type) in TEXTS]
+        fields = [self._schema.field(index) for index in columns]
+        texts = [field.name for field in fields if str(field.type) in TEXTS]
+        # Of a name that several columns have, all come.
+        which = [given[:index].count(given[index]) for index in columns] if self.shared else None
         file = self._opened(texts) if texts else self._file
         for group in range(file.metadata.num_row_groups):
             if size == BATCH and file.metadata.row_group(group).num_rows <= GROUP:
-                batches = file.read_row_group(group, columns=names).to_batches()
+                batches = file.read_row_group(group, columns=list(names)).to_batches()
             else:
-                batches = file.iter_batches(size, row_groups=[group], columns=names)
+                batches = file.iter_batches(size, row_groups=[group], columns=list(names))
             for batch in batches:
-                yield batch.select(names)
+                yield batch.select(_places(batch.schema.names, fields, which))
 
     def _opened(self, texts: Sequence[str] = ()) -> Any:
         from pyarrow import parquet
@@ -147,7 +147,7 @@ class ParquetSource(ColumnarSource):
     def _check_unpacked(self, columns: Sequence[int]) -> None:
         """Refuse columns that declare to unpack to far more than the file."""
         metadata = self._file.metadata
-        wanted = {self.names[index] for index in columns}
+        wanted = {self._schema.names[index] for index in columns}
         total = 0
         for group in range(metadata.num_row_groups):
             chunks = metadata.row_group(group)
@@ -204,11 +204,31 @@ def _fill_rows(X: FloatArray, columns: Sequence[FloatArray], top: int) -> bool:
     return bool(np.isfinite(X[rows]).all())  # now, while they are in the cache
 
 
+def _places(names: Sequence[str], fields: Sequence[Any], which: Sequence[int] | None) -> list[int]:
+    """Return where columns stand among names; ``which`` tells those of one name apart."""
+    found: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        found.setdefault(name, []).append(place)
+    which = [0] * len(fields) if which is None else which
+    return [found[field.name][number] for field, number in zip(fields, which, strict=True)]
+
+
+def _plain_type(type: Any) -> Any:
+    """Return the type of the values of a column."""
+    return type.value_type if arrow().types.is_dictionary(type) else type
+
+
+def _shown(column: Any) -> Any:
+    """Return the one value of a column, for a message; dates as text, whatever their unit."""
+    pa = arrow()
+    if pa.types.is_temporal(column.type) and not pa.types.is_duration(column.type):
+        return column.cast(pa.string())[0].as_py()
+    return column[0].as_py()
+
+
 def _numeric(type: Any) -> bool:
     """Whether a type of pyarrow can be turned into floats."""
-    types = arrow().types
-    if types.is_dictionary(type):
-        type = type.value_type
+    types, type = arrow().types, _plain_type(type)
     kinds = ("integer", "floating", "boolean", "decimal", "null")
     return any(getattr(types, f"is_{kind}")(type) for kind in kinds)
 

@@ -8,8 +8,8 @@ import re
 import warnings
 from collections.abc import Sequence
 
-from sketchmeans.io.opening import DataError
-from sketchmeans.io.source import Source, listed, quoted, typed_column, typed_columns
+from sketchmeans.io.limits import DataError
+from sketchmeans.io.source import SHOWN, Source, listed, quoted, typed_column, typed_columns
 from sketchmeans.text import called, setting
 
 
@@ -22,7 +22,7 @@ def choose_columns(
 ) -> tuple[list[int], dict[str, int]]:
     """Return the features, and the columns to carry along as "id" and "label"."""
     roles = {"id": id_column, "label": label_column}
-    kept = {role: _place(source, name) for role, name in roles.items() if name is not None}
+    kept = {role: place_of(source, name) for role, name in roles.items() if name is not None}
     if columns is not None:
         wanted = next(csv.reader([columns])) if isinstance(columns, str) else columns
         features = [index for name in wanted for index in _span(source, name)]
@@ -90,7 +90,7 @@ def _span(source: Source, text: str) -> list[int]:
     text = text if text in source.places else text.strip()
     span = re.fullmatch(r"(\d{1,9})-(\d{1,9})", text)
     if text in source.places or span is None:
-        return [_place(source, text)]
+        return [place_of(source, text)]
     first, last = int(span[1]), int(span[2])
     if not 1 <= first <= last <= len(source.names):
         raise DataError(
@@ -102,6 +102,7 @@ def _span(source: Source, text: str) -> list[int]:
 
 def _expected(source: Source, name: str) -> int:
     """Return a column that a model was fitted to: by its name alone."""
+    _refuse_shared(source, name)
     if name not in source.places:
         raise DataError(
             f"{source.file.name} has no column {quoted(name)}, which the model was fitted to. "
@@ -127,10 +128,11 @@ def _in_order(source: Source, features: list[int], expected: Sequence[str]) -> l
     return features
 
 
-def _place(source: Source, name: str) -> int:
+def place_of(source: Source, name: str) -> int:
     """Return the place of a column, by its name or else by its number from 1."""
     if name in source.places:
         return source.places[name]
+    _refuse_shared(source, name)
     if re.fullmatch(r"\d{1,9}", name) and 1 <= int(name) <= len(source.names):
         return int(name) - 1
     close = difflib.get_close_matches(name, source.names[:1000], n=1)
@@ -139,3 +141,14 @@ def _place(source: Source, name: str) -> int:
         f"{source.file.name} has no column {quoted(name)}.{hint} Its columns are "
         f"{listed(source.names)}."
     )
+
+
+def _refuse_shared(source: Source, name: str) -> None:
+    """Refuse a name that several columns have: nobody knows which one is meant."""
+    places = source.shared.get(name, [])
+    if places:
+        numbers = ", ".join(str(place + 1) for place in places[:SHOWN])
+        raise DataError(
+            f"{source.file.name} has {len(places)} columns called {quoted(name)}: the columns "
+            f"{numbers}. Name them by these numbers, or as {quoted(source.names[places[0]])}."
+        )

@@ -1,4 +1,4 @@
-"""CSV and TSV: by pyarrow where it is installed, else by Python's own reader.
+"""CSV, TSV and other rows of text: by pyarrow where it is installed, else by Python's own reader.
 
 Python's reader defines what a file means. pyarrow is tried first for its speed, and where it
 refuses a file, Python's reader either reads it or says which row is wrong.
@@ -7,8 +7,6 @@ refuses a file, Python's reader either reads it or says which row is wrong.
 from __future__ import annotations
 
 import csv
-import io
-import warnings
 from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,14 +14,27 @@ from typing import Any
 import numpy as np
 
 from sketchmeans._arrays import FloatArray
-from sketchmeans.io.opening import DataError, DataFile
-from sketchmeans.io.source import Source, Trouble, check_names, quoted, refuse_text, unnamed
+from sketchmeans.io.dialect import (
+    SPACES,
+    Squeezed,
+    check_decimal,
+    check_delimiter,
+    guess_decimal,
+    guess_delimiter,
+    rows_of,
+)
+from sketchmeans.io.encoding import LONGEST_LINE, TextFile, Undecodable
+from sketchmeans.io.headers import layout_of
+from sketchmeans.io.limits import DataError
+from sketchmeans.io.opening import DataFile
+from sketchmeans.io.source import Source, quoted
+from sketchmeans.io.trouble import Trouble, refuse_text
+from sketchmeans.io.values import FALSE, MISSING, TRUE, is_date, is_number, is_truth, number
 from sketchmeans.text import called, counted, setting
 
-MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "?", "#N/A")
-"""Texts that stand for a missing value."""
-LONGEST_LINE = 4_000_000
-"""Characters of a line: beyond, a file is taken for something else than a table."""
+LOOKED_AT = 1000
+"""Rows at the start of a file that say how it is written."""
+LOOKED_AT_CHARACTERS = 1 << 20
 
 
 class DelimitedSource(Source):
@@ -36,154 +47,233 @@ class DelimitedSource(Source):
         Whether the first row names the columns. If left out, it does unless all its fields are
         numbers or one of them is a fraction, such as 6.26, which hardly names a column; but 0, 1,
         2, …, which pandas writes for a frame without names, are a header.
+    delimiter, decimal, encoding : str, optional
+        Looked for in the first rows if left out; a decimal comma that is found is told.
+    na_values : sequence of str
+        Texts that stand for a missing value, beside those that are known.
     """
 
-    def __init__(self, file: DataFile, header: bool | None = None) -> None:
+    def __init__(
+        self,
+        file: DataFile,
+        header: bool | None = None,
+        delimiter: str | None = None,
+        decimal: str | None = None,
+        encoding: str | None = None,
+        na_values: Sequence[str] = (),
+    ) -> None:
         super().__init__(file)
-        self._delimiter = "\t" if file.format == "tsv" else ","
-        lines = self._lines()
-        start = next((line for line in lines if line.strip("\r\n")), "")
-        self._delimiter = _delimiter_of(start, self._delimiter)
-        reader = self._reader()
-        first = next((row for row in reader if row), None)
-        if first is None:
-            raise DataError(f"{file.name} holds no rows.")
-        self.named = _looks_like_header(first) if header is None else header
-        if header is None:
-            self._warn_of_doubt(first)
-        self._skip = reader.line_num if self.named else 0
-        generated = unnamed(len(first))
-        if self.named:
-            self.names = [
-                field.strip() or spare for field, spare in zip(first, generated, strict=True)
-            ]
-            self.nameless = [0] if not first[0].strip() and len(first) > 1 else []
+        self._missing = frozenset([*MISSING, *na_values])
+        self._text = TextFile(file, encoding)
+        lines, cut = self._first_lines()
+        if delimiter is None:
+            expected = "\t" if file.format == "tsv" else ","
+            self._delimiter = guess_delimiter(lines, expected, cut=cut)
         else:
-            self.names = generated
-        check_names(file, self.names)
+            self._delimiter = check_delimiter(delimiter)
+        sample = self._sample(lines, cut)
+        if not sample:
+            raise DataError(f"{file.name} holds no rows.")
+        if decimal is None:
+            self._decimal = self._guessed_decimal(sample)
+        else:
+            self._decimal = check_decimal(decimal, None if delimiter is None else self._delimiter)
+        self._layout = layout_of(file.name, sample, header, self._missing)
+        self._skipped = self._lines_before(lines) if self._layout.named else 0
+        self._looked_at = sample[1:] if self._layout.named else sample
+        self.named, self.nameless = self._layout.named, self._layout.nameless
+        if self._layout.note is not None:
+            self.notes.append(self._layout.note)
+        self.set_names(self._layout.names)
 
-    def _warn_of_doubt(self, first: Sequence[str]) -> None:
-        """Warn of a first row of names and numbers: one row more or less is easily overlooked."""
-        numbers = [field.strip() for field in first if _is_number(field)]
-        texts = [field for field in first if field.strip() not in MISSING and not _is_number(field)]
-        if numbers and texts:
-            warnings.warn(
-                f"the first row of {self.file.name} holds {quoted(texts[0])} and "
-                f"{quoted(numbers[0])}: it was taken as {'names' if self.named else 'data'}. Say "
-                f"{setting('header', not self.named)} if it is not.",
-                stacklevel=5,
-            )
+    def _first_lines(self) -> tuple[list[str], bool]:
+        """Return the first lines, and whether there are more."""
+        lines: list[str] = []
+        length = 0
+        for line in self._text.lines():
+            if len(lines) >= LOOKED_AT or length >= LOOKED_AT_CHARACTERS:
+                return lines, True
+            lines.append(line)
+            length += len(line)
+        return lines, False
 
-    def _lines(self) -> Iterator[str]:
-        text = io.TextIOWrapper(self.file.stream(), encoding="utf-8-sig", newline="")
-        number = 0
+    def _sample(self, lines: Sequence[str], cut: bool) -> list[list[str]]:
+        """Return the rows of the first lines; the last one may go on."""
         try:
-            while line := text.readline(LONGEST_LINE):
-                number += 1
-                if len(line) == LONGEST_LINE and not line.endswith(("\n", "\r")):
-                    raise DataError(
-                        f"{self.file.name}: line {number} is longer than {LONGEST_LINE:,} "
-                        f"characters. {self._doubt()}"
-                    )
-                yield line
-        except UnicodeDecodeError as error:
-            wide = error.object[:2] in (b"\xff\xfe", b"\xfe\xff")
-            likely = "utf-16" if wide else "latin1"
-            raise DataError(
-                f"{self.file.name} is not UTF-8 text: byte {error.object[error.start]:#04x} after "
-                f"line {number}. Convert it (iconv -f {likely} -t utf8), or say "
-                f"{called('format')} if it is no text at all."
-            ) from error
+            rows = [row for row in rows_of(lines, self._delimiter) if row]
+        except csv.Error:
+            # The whole file is read before that is told, with the line where it is wrong.
+            rows = [next(rows_of(lines[:1], self._delimiter))]
+        return rows[:-1] if cut and len(rows) > 1 else rows
 
-    def _doubt(self) -> str:
-        kind = self.file.format.upper()
-        return f"Is this a {kind} file? Say {called('format')} otherwise."
+    def _lines_before(self, lines: Sequence[str]) -> int:
+        """Return how many lines the header takes, with the empty ones before it."""
+        reader = rows_of(lines, self._delimiter)
+        next(row for row in reader if row)
+        return int(reader.line_num)
 
-    def _reader(self) -> Any:
-        return csv.reader(self._lines(), delimiter=self._delimiter)
+    def _guessed_decimal(self, sample: Sequence[Sequence[str]]) -> str:
+        found, shown = guess_decimal(sample, self._delimiter)
+        if shown is not None:
+            self.notes.append(
+                f"{self.file.name} has decimal commas: {quoted(shown)} is read as "
+                f"{shown.replace(',', '.')}. Say {setting('decimal', '.')} if that is wrong."
+            )
+        return found
+
+    def texts(self, features: Sequence[int]) -> list[int]:
+        """Return columns with a text among the first rows that is no date."""
+        found = []
+        for index in features:
+            values = self._first_values(index)
+            word = next((value for value in values if not is_number(value, self._decimal)), None)
+            if word is not None and not is_date(word):
+                found.append(index)
+        return found
+
+    def _first_values(self, index: int) -> Iterator[str]:
+        """Yield what the first rows hold in a column, but for missing values."""
+        for row in self._looked_at:
+            if index < len(row) and (field := row[index].strip()) not in self._missing:
+                yield field
+
+    def _has_truths(self, index: int) -> bool:
+        """Whether the first rows hold nothing but true and false in a column."""
+        values = self._first_values(index)
+        return is_truth(next(values, "")) and all(map(is_truth, values))
 
     def read(self, features: Sequence[int], kept: Sequence[int]) -> tuple[Any, list[Any]]:
         """Return the features as float64 and the kept columns as text."""
         try:
             return self._read_fast(features, kept)
         except (ImportError, _Refused):
+            pass
+        try:
             return self._read_plain(features, kept)
+        except Undecodable as error:
+            if not self._text.settle(error):
+                raise
+            return self._read_plain(features, kept)
+
+    def told(self) -> list[str]:
+        """Return what was guessed."""
+        return [*([] if self._text.note is None else [self._text.note]), *self.notes]
 
     def _read_fast(self, features: Sequence[int], kept: Sequence[int]) -> tuple[Any, list[Any]]:
         import pyarrow as pa
-        from pyarrow import csv as arrow
 
         # Columns go by their number here: a name may be any text.
-        chosen = [*features, *kept]
         numbers = [str(index) for index in features]
-        texts = [str(index) for index in kept]
+        beyond = range(self._layout.width, self._layout.widest)
+        texts = [str(index) for index in [*kept, *beyond]]
+        truths = {str(index) for index in features if self._has_truths(index)}
+        types = {name: pa.bool_() if name in truths else pa.float64() for name in numbers}
+        types |= dict.fromkeys(texts, pa.string())
+        blocks: list[FloatArray] = []
+        parts: list[list[Any]] = [[] for _ in texts]
         try:
-            reader = arrow.open_csv(
-                self.file.stream(),
-                arrow.ReadOptions(
-                    column_names=[str(index) for index in range(len(self.names))],
-                    skip_rows=self._skip,
-                    block_size=2 * LONGEST_LINE,
-                ),
-                arrow.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
-                arrow.ConvertOptions(
-                    include_columns=[str(index) for index in chosen],
-                    column_types={
-                        **dict.fromkeys(numbers, pa.float64()),
-                        **dict.fromkeys(texts, pa.string()),
-                    },
-                    null_values=list(MISSING),
-                    strings_can_be_null=False,
-                ),
-            )
-            blocks: list[FloatArray] = []
-            parts: list[list[Any]] = [[] for _ in kept]
-            for batch in reader:
+            for batch in self._batches(types):
                 block = np.empty((batch.num_rows, len(features)))
                 for index, name in enumerate(numbers):
-                    block[:, index] = batch.column(name).to_numpy(zero_copy_only=False)
+                    column = batch.column(name)
+                    if name in truths:
+                        column = column.cast(pa.int8())
+                    block[:, index] = column.to_numpy(zero_copy_only=False)
                 blocks.append(block)
                 for part, name in zip(parts, texts, strict=True):
                     part.append(batch.column(name).to_numpy(zero_copy_only=False))
-        except pa.ArrowException as error:
+        except DataError:  # a bomb, which the plain reader would only meet again
+            raise
+        except (pa.ArrowException, ValueError) as error:
             raise _Refused from error
-        return joined(blocks, len(features)), [_joined_text(part) for part in parts]
+        columns = [_joined_text(part) for part in parts]
+        if any(column.astype(bool).any() for column in columns[len(kept) :]):
+            raise _Refused  # a column that was taken for empty is not
+        return joined(blocks, len(features)), columns[: len(kept)]
+
+    def _batches(self, types: dict[str, Any]) -> Iterator[Any]:
+        """Yield the columns of these names and types, by pyarrow's reader."""
+        from pyarrow import csv as arrow
+
+        stream: Any = self.file.stream()
+        encoding = "utf8" if self._text.is_utf8 else self._text.encoding
+        if self._delimiter == SPACES:
+            if encoding != "utf8":
+                raise _Refused
+            stream = Squeezed(stream)
+        yield from arrow.open_csv(
+            stream,
+            arrow.ReadOptions(
+                column_names=[str(index) for index in range(self._layout.widest)],
+                skip_rows=self._skipped,
+                block_size=2 * LONGEST_LINE,
+                encoding=encoding,
+            ),
+            arrow.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
+            arrow.ConvertOptions(
+                include_columns=list(types),
+                column_types=types,
+                null_values=list(self._missing),
+                true_values=["1", *TRUE],
+                false_values=["0", *FALSE],
+                decimal_point=self._decimal,
+                strings_can_be_null=False,
+            ),
+        )
 
     def _read_plain(self, features: Sequence[int], kept: Sequence[int]) -> tuple[Any, list[Any]]:
-        width = len(self.names)
         numbers = array("d")
         texts: list[list[str]] = [[] for _ in kept]
         troubles: dict[int, Trouble] = {}
-        reader = self._reader()
+        reader = rows_of(self._text.lines(), self._delimiter)
         rows = (row for row in reader if row)
         if self.named:
             next(rows, None)
         count = 0
+        decimal = self._decimal
         try:
             for count, row in enumerate(rows, start=1):
-                if len(row) != width:
-                    raise DataError(
-                        f"{self.file.name}: row {count} has {counted(len(row), 'field')} where "
-                        f"{width} are expected, as in the first line (line {reader.line_num} of "
-                        f"the file). Mend that line, or say {called('format')} if the fields are "
-                        f"not separated by {self._delimiter!r}."
-                    )
+                if len(row) != self._layout.widest:
+                    self._check_length(row, count, reader.line_num)
                 for text, index in zip(texts, kept, strict=True):
                     text.append(row[index])
                 picked = [row[index] for index in features]
                 try:
                     # A row is converted whole before any of it is kept.
-                    numbers.extend([_number(field) for field in picked])
+                    numbers.extend([number(field, decimal) for field in picked])
                 except ValueError:
                     self._append_checked(picked, features, count, numbers, troubles)
+                if len(row) > self._layout.width:
+                    self._check_beyond(row, count)
         except csv.Error as error:
             raise DataError(
-                f"{self.file.name}: {error}, near line {reader.line_num}. {self._doubt()}"
+                f"{self.file.name}: {error}, near line {reader.line_num}. {self._text.doubt()}"
             ) from error
         if troubles:
             refuse_text(self, features, [troubles[index] for index in sorted(troubles)])
         X = np.frombuffer(numbers, np.float64) if numbers else np.empty(0)
         return X.reshape(count, len(features)), [np.array(text, object) for text in texts]
+
+    def _check_length(self, row: Sequence[str], count: int, line: int) -> None:
+        """Refuse a row that is shorter or longer than the others."""
+        width = self._layout.width
+        if width <= len(row) <= self._layout.widest:
+            return
+        raise DataError(
+            f"{self.file.name}: row {count} has {counted(len(row), 'field')} where {width} are "
+            f"expected, as in the first line (line {line} of the file). Mend that line, or say "
+            f"{called('delimiter')} if the fields are not separated by {self._delimiter!r}."
+        )
+
+    def _check_beyond(self, row: Sequence[str], count: int) -> None:
+        """Refuse a value in a column that was taken for none."""
+        for field in row[self._layout.width :]:
+            if field.strip():
+                raise DataError(
+                    f"{self.file.name}: row {count} holds {quoted(field)} in a column without a "
+                    "name that is empty in the rows before. Give it a name in the first line, or "
+                    "empty it."
+                )
 
     def _append_checked(
         self,
@@ -196,7 +286,8 @@ class DelimitedSource(Source):
         """Append a row that holds more than numbers: missing values, or trouble."""
         for index, field in zip(features, picked, strict=True):
             try:
-                numbers.append(np.nan if field.strip() in MISSING else _number(field))
+                missing = field.strip() in self._missing
+                numbers.append(np.nan if missing else number(field, self._decimal))
             except ValueError:
                 numbers.append(np.nan)
                 if index in troubles:
@@ -205,7 +296,7 @@ class DelimitedSource(Source):
                     troubles[index] = Trouble(index, row, field)
 
 
-class _Refused(Exception):
+class _Refused(ValueError):
     """The fast reader could not read a file; the plain one will, or says why not."""
 
 
@@ -227,38 +318,3 @@ def joined(blocks: list[FloatArray], width: int) -> FloatArray:
 
 def _joined_text(parts: list[Any]) -> Any:
     return np.concatenate(parts) if parts else np.empty(0, object)
-
-
-def _delimiter_of(line: str, expected: str) -> str:
-    """Return the delimiter of a header: the expected one, or the only one that is there."""
-    # NOTE: csv.Sniffer takes letters and spaces for delimiters too.
-    if expected in line:
-        return expected
-    return next((mark for mark in ",;\t|" if mark in line), expected)
-
-
-def _looks_like_header(fields: Sequence[str]) -> bool:
-    """Whether a first row names columns: by some text and no fraction, or by 0, 1, 2, …."""
-    texts = [field.strip() for field in fields]
-    texts = texts[1:] if not texts[0] else texts  # pandas leaves its index without a name
-    if len(texts) > 1 and texts == [str(index) for index in range(len(texts))]:
-        return True
-    filled = [text for text in texts if text not in MISSING]
-    if any(_is_number(text) and set(text) & set(".eE") for text in filled):
-        return False
-    return not all(_is_number(text) for text in filled)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        _number(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _number(text: str) -> float:
-    """Return a number. Python reads 2019_1 as 20191; in a table it is a name."""
-    if "_" in text:
-        raise ValueError(f"{text!r} is no number")
-    return float(text)

@@ -13,9 +13,9 @@ import numpy as np
 
 from sketchmeans._arrays import IntArray
 from sketchmeans.atomic import real_file, refuse_existing, whole_file
-from sketchmeans.io.columnar import arrow
+from sketchmeans.io.extras import arrow
 from sketchmeans.io.formats import by_extension
-from sketchmeans.io.opening import DataError
+from sketchmeans.io.limits import DataError
 from sketchmeans.io.table import TableData
 from sketchmeans.text import setting
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchmeans.io.opening import DataError, DataFile
+from sketchmeans.io.limits import DataError
+from sketchmeans.io.opening import DataFile
 from sketchmeans.io.source import MatrixSource, unnamed, whole_numbers
 from sketchmeans.text import called, setting
 
@@ -19,7 +20,8 @@ that many numbers are made later on, whatever the file holds."""
 class LibsvmSource(MatrixSource):
     """Lines of ``label index:value …``; indices begin at 1, or at 0 if 0 is there.
 
-    ``base`` says where they begin instead: a file that counts from 0 may have no value there.
+    ``libsvm_base`` says where they begin instead: a file that counts from 0 may have no value
+    there. If it is left out, a file counts as that did which the model was fitted to.
     The result is sparse only where that is smaller, so that dense data give the same bits as in
     any other format.
     """
@@ -27,8 +29,11 @@ class LibsvmSource(MatrixSource):
     labels_name = "label"
     may_widen = True
 
-    def __init__(self, file: DataFile, base: int | None = None) -> None:
+    def __init__(
+        self, file: DataFile, libsvm_base: int | None = None, trained_base: int | None = None
+    ) -> None:
         super().__init__(file)
+        base = trained_base if libsvm_base is None else libsvm_base
         from sklearn.datasets import load_svmlight_file
 
         try:
@@ -45,14 +50,23 @@ class LibsvmSource(MatrixSource):
             )
         has_zero = X.nnz > 0 and bool((X.indices == 0).any())
         if base == 1 and has_zero:
-            said = setting("libsvm_base", 1)
-            raise DataError(f"{file.name} has the index 0, but {said} was said.")
+            said = f"{setting('libsvm_base', 1)} was said"
+            if libsvm_base is None:
+                said = "the model was fitted to a file that counts from 1. If this one counts "
+                said += f"from 0, say {setting('libsvm_base', 0)}"
+            raise DataError(f"{file.name} has the index 0, but {said}.")
+        if trained_base is not None and base != trained_base:
+            self.notes.append(
+                f"{file.name} counts from {base}, and the file that the model was fitted to from "
+                f"{trained_base}."
+            )
         self.base_is_guessed = base is None and not has_zero
         if base == 1 or self.base_is_guessed:
             X = sparse.csr_matrix((X.data, X.indices - 1, X.indptr), shape=(len(y), width - 1))
+        self.base = 1 if base == 1 or self.base_is_guessed else 0
         self._X = _smaller(X)
         self._labels = whole_numbers(y)
-        self.names = unnamed(self._X.shape[1])
+        self.set_names(unnamed(self._X.shape[1]))
 
     def _describe(self, error: Exception) -> str:
         """Say which line is wrong: the fast reader does not."""

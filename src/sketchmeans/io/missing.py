@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -11,24 +12,39 @@ from scipy import sparse
 
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blocks import data_blocks
-from sketchmeans.io.opening import DataError
+from sketchmeans.io.limits import DataError
 from sketchmeans.io.source import Source, quoted
 from sketchmeans.io.table import TableData
 from sketchmeans.text import called, counted, setting
 
 
-def complete(
-    table: TableData,
-    source: Source,
-    drop_missing: bool,
-    impute: str | float | None,
-    fill_values: FloatArray | None,
-) -> None:
+@dataclass(frozen=True)
+class Gaps:
+    """What is to become of missing values."""
+
+    drop: bool
+    """Leave out their rows."""
+    impute: str | float | None
+    """Fill them in, by "mean", "median" or a number."""
+    fill_values: FloatArray | None
+    """What the model that there is fills in, a number per column."""
+    numbers: Sequence[float] = ()
+    """Numbers that stand for a missing value."""
+    keep: bool = False
+    """Leave them as they are."""
+
+
+def complete(table: TableData, source: Source, gaps: Gaps) -> None:
     """Refuse, drop or fill in what is missing; refuse what is infinite.
 
     Where there is a model already, it says which columns there are, and what is filled in.
     """
     X, name, training = table.X, source.file.name, source.n_wanted is None
+    impute, fill_values = gaps.impute, gaps.fill_values
+    for number in gaps.numbers:
+        values = X.data if sparse.issparse(X) else X
+        for rows in data_blocks(X) if values.ndim == 2 else [slice(0, len(values))]:
+            values[rows][values[rows] == number] = np.nan
     cells = _unusable_cells(X)
     if len(cells):
         _refuse_infinite(table, name, cells, training)
@@ -37,12 +53,12 @@ def complete(
         fill_values = table.fill_values = _fill_values(X, table.names, name, impute)
     if not len(cells):
         return
-    if drop_missing:
+    if gaps.drop:
         _drop_rows(table, name, cells, training)
-    elif fill_values is None:
+    elif fill_values is None and not gaps.keep:
         _refuse_missing(table, name, cells, training)
-    else:
-        table.n_imputed = len(cells)
+    elif fill_values is not None:
+        table.n_imputed = len(_in_the_file(table, cells))
         if sparse.issparse(X):
             places = np.flatnonzero(np.isnan(X.data))
             X.data[places] = fill_values[X.indices[places]]
@@ -63,6 +79,14 @@ def _unusable_cells(X: Any) -> IntArray:
     return np.column_stack([rows, X.indices[places]])
 
 
+def _in_the_file(table: TableData, cells: IntArray) -> IntArray:
+    """Return cells, those of one text that became several columns once."""
+    if not table.encoded:
+        return cells
+    first = np.array([table.origin(column)[0] for column in range(len(table.names))])
+    return np.unique(np.column_stack([cells[:, 0], first[cells[:, 1]]]), axis=0)
+
+
 def _drop_rows(table: TableData, name: str, cells: IntArray, training: bool) -> None:
     kept = np.ones(len(table.rows), bool)
     kept[cells[:, 0]] = False
@@ -76,9 +100,10 @@ def _drop_rows(table: TableData, name: str, cells: IntArray, training: bool) -> 
 
 
 def _refuse_missing(table: TableData, name: str, cells: IntArray, training: bool) -> None:
+    cells = _in_the_file(table, cells)
     row, column = cells[0]
     rows, columns = len(np.unique(cells[:, 0])), len(np.unique(cells[:, 1]))
-    said = f"{name}: column {quoted(table.names[column])} has no value in row {row + 1}"
+    said = f"{name}: column {quoted(table.origin(column)[1])} has no value in row {row + 1}"
     if len(cells) > 1:
         said += (
             f"; {len(cells):,} values are missing, in {counted(rows, 'row')} and "

@@ -1,34 +1,35 @@
-"""Opening data files: which format, from where, and how much they may unpack to."""
+"""Opening data files: which format, from where, and how they are packed."""
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import shutil
 import stat
 import sys
 import tempfile
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO, cast
 
-from sketchmeans.io.formats import FORMATS, by_extension, by_magic
-from sketchmeans.text import called, human
+from sketchmeans.io.formats import FORMATS, OTHERS, by_extension, by_magic, by_members
+from sketchmeans.io.limits import DataError
+from sketchmeans.io.packing import (
+    Packing,
+    Shared,
+    Unpacked,
+    names_inside,
+    only_member,
+    packing_of,
+    without_packing,
+)
+from sketchmeans.text import called
 
-FREE = 8_000_000
-"""Bytes that any packed file may unpack to: below, a ratio says nothing."""
-TEXT_RATIO = 100
-"""Times its size that packed text may unpack to. Its numbers take four times the text at most, so
-that a bomb is found within FREE · 4 bytes; gzip reaches 1030 on zeros, tables 3 to 50."""
-ARRAY_RATIO = 500
-"""Times its size that a file of arrays may unpack to, in memory."""
-
-
-class DataError(ValueError):
-    """A data file that cannot be used; the message names the file and the way out."""
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+"""What old Excel files begin with, and encrypted new ones."""
 
 
 @dataclass(frozen=True)
@@ -42,36 +43,16 @@ class DataFile:
     size: int
     path: Path | None
     """None for standard input, which was copied to a temporary file."""
-
-    @property
-    def packed(self) -> bool:
-        """Whether the content is packed by gzip."""
-        self.handle.seek(0)
-        return self.handle.read(2) == b"\x1f\x8b"
+    packing: Packing | None = None
 
     def stream(self) -> BinaryIO:
         """Return the content from its beginning, unpacked; closing it leaves the file open."""
-        packed = self.packed
         self.handle.seek(0)
-        raw: Any = _Unpacked(self) if packed else _Shared(self.handle)
-        return cast(BinaryIO, io.BufferedReader(raw, 1 << 20))
-
-
-def check_expansion(
-    name: str,
-    packed: int,
-    unpacked: int,
-    *,
-    ratio: int = ARRAY_RATIO,
-    way_out: str = "write it again without compression",
-) -> None:
-    """Refuse what would unpack to far more than its size: a bomb, or damage."""
-    if unpacked > FREE and unpacked > ratio * packed:
-        raise DataError(
-            f"{name} holds {human(packed)} that would unpack to {human(unpacked)} or more: over "
-            f"{ratio} times as much, so it is taken for damaged or hostile. If you trust it, "
-            f"{way_out}."
+        packing = self.packing
+        raw: Any = (
+            Shared(self.handle) if packing is None else Unpacked(self.name, self.handle, packing)
         )
+        return cast(BinaryIO, io.BufferedReader(raw, 1 << 20))
 
 
 @contextmanager
@@ -127,53 +108,43 @@ def _described(handle: BinaryIO, name: str, path: Path | None, format: str | Non
         raise DataError(f"{name} is empty.")
     handle.seek(0)
     start = handle.read(8)
-    packed = start[:2] == b"\x1f\x8b"
-    found = format or _format_of(start, path)
-    if packed and not (found in FORMATS and FORMATS[found].is_text):
-        raise DataError(f"{name} is packed by gzip, which {found} files are not. Unpack it first.")
-    return DataFile(name, found, handle, size, path)
+    packing = packing_of(start)
+    found = format or _format_of(start, handle, name, path, packing)
+    if packing is not None and packing.title == "zip" and found in ("npz", "xlsx"):
+        packing = None  # they are such archives themselves
+    if packing is not None and not FORMATS[found].is_text:
+        raise DataError(
+            f"{name} is packed by {packing.title}, which {found} files are not. Unpack it first "
+            f"({packing.command})."
+        )
+    if found == "xlsx" and start == OLE:
+        raise DataError(
+            f"{name} is encrypted, or in Excel's old format (.xls). Save it as .xlsx without a "
+            "password, or as CSV."
+        )
+    return DataFile(name, found, handle, size, path, packing)
 
 
-def _format_of(start: bytes, path: Path | None) -> str:
-    """Return the format by the extension; by the first bytes for standard input."""
+def _format_of(
+    start: bytes, handle: BinaryIO, name: str, path: Path | None, packing: Packing | None
+) -> str:
+    """Return the format by the extension; by the content for standard input."""
+    suffix = "" if path is None else PurePosixPath(without_packing(path.name)).suffix
+    if packing is not None and packing.title == "zip" and by_extension(suffix) is None:
+        inside = names_inside(handle)
+        if (found := by_members(inside)) is not None:
+            return found
+        if inside:
+            with zipfile.ZipFile(handle) as archive:
+                suffix = PurePosixPath(only_member(name, archive).filename).suffix
+    if (found := by_extension(suffix)) is not None:
+        return found
     if path is None:
         return by_magic(start) or "csv"
-    unpacked = path.with_suffix("") if path.suffix.lower() in (".gz", ".gzip") else path
-    if (found := by_extension(unpacked.suffix)) is not None:
-        return found
+    hint = OTHERS.get(suffix.lower())
     raise DataError(
-        f"the format of {path} cannot be told from its name. Say {called('format')} with one of: "
-        f"{', '.join(FORMATS)}."
+        f"{name} cannot be read: {hint}."
+        if hint
+        else f"the format of {path} cannot be told from its name. Say {called('format')} with one "
+        f"of: {', '.join(FORMATS)}."
     )
-
-
-class _Shared(io.RawIOBase):
-    """Reads a file from where it is, and does not close it."""
-
-    # NOTE: open(fd, closefd=False) would move the file under the buffer of its handle.
-    def __init__(self, handle: Any) -> None:
-        self._handle = handle
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._handle.read(min(len(buffer), 1 << 20))
-        buffer[: len(data)] = data
-        return len(data)
-
-
-class _Unpacked(_Shared):
-    """Unpacks gzip, and stops where the output is out of proportion to the input."""
-
-    def __init__(self, file: DataFile) -> None:
-        super().__init__(gzip.GzipFile(fileobj=file.handle))
-        self._file = file
-        self._count = 0
-
-    def readinto(self, buffer: Any) -> int:
-        size = super().readinto(buffer)
-        self._count += size
-        way_out, read = "unpack it first (gunzip)", self._file.handle.tell()
-        check_expansion(self._file.name, read, self._count, ratio=TEXT_RATIO, way_out=way_out)
-        return size

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from sketchmeans.io.opening import DataError, DataFile
-from sketchmeans.text import called, counted, setting
+from sketchmeans.io.opening import DataFile
 
 SHOWN = 8
 """Columns that a message lists before it says how many there are."""
@@ -21,34 +18,30 @@ LONGEST_NAME = 40
 """Characters of a name or a value that a message shows: a file may hold a megabyte there."""
 
 
-@dataclass
-class Trouble:
-    """What is no number in a column."""
-
-    column: int
-    row: int
-    """The first such row, counted from 1."""
-    value: Any
-    count: int = 1
-
-
 class Source(ABC):
     """A data file as columns.
 
-    A subclass sets ``names`` (one per column, all different), ``named`` (whether the file itself
-    gives them), and ``labels_name`` where the format has a place for true labels of its own.
+    A subclass sets the names by ``set_names``, ``named`` (whether the file itself gives them), and
+    ``labels_name`` where the format has a place for true labels of its own.
     """
 
     names: list[str]
+    """One per column, all different."""
+    shared: dict[str, list[int]]
+    """The columns of a name that several have; in ``names`` a number tells them apart."""
     named: bool = False
     labels_name: str | None = None
     may_widen: bool = False
     """Whether the last columns can be absent only because they are empty."""
 
+    base: int | None = None
+    """The first index of a LIBSVM file."""
     base_is_guessed: bool = False
     """Whether indices that count from 0 were taken to count from 1, if 0 is just not there."""
     nameless: Sequence[int] = ()
     """Columns without a name in a file that names the others."""
+    chosen: Sequence[int] = ()
+    """All columns to cluster by, for messages; those of categories are among them."""
     n_wanted: int | None = None
     """Features that a model needs, for messages; None where a model is yet to be fitted."""
     complete: bool = False
@@ -56,6 +49,26 @@ class Source(ABC):
 
     def __init__(self, file: DataFile) -> None:
         self.file = file
+        self.notes: list[str] = []
+
+    def set_names(self, names: Sequence[str]) -> None:
+        """Name the columns; a name that stands twice gets a number, and a note says so."""
+        self.names, self.shared = distinct(names)
+        for name, places in list(self.shared.items())[:SHOWN]:
+            known = " and ".join(quoted(self.names[place]) for place in places[:2])
+            self.notes.append(
+                f"{self.file.name} has {len(places)} columns called {quoted(name)}: they go by "
+                f"{known}{' and so on' if len(places) > 2 else ''}, or by their numbers."
+            )
+
+    def told(self) -> list[str]:
+        """Return what a person should know of how the file was read."""
+        return self.notes
+
+    def texts(self, features: Sequence[int]) -> list[int]:
+        """Return those of some columns that hold text and no dates, as far as a look tells."""
+        del features
+        return []
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -109,55 +122,25 @@ def unnamed(count: int) -> list[str]:
     return [f"column {index}" for index in range(1, count + 1)]
 
 
-def check_names(file: DataFile, names: Sequence[str]) -> None:
-    """Refuse names that stand twice: a column could not be told from the other."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise DataError(
-                f"{file.name} has two columns called {quoted(name)}. Give every column its own "
-                "name."
-            )
-        seen.add(name)
+def distinct(names: Sequence[str]) -> tuple[list[str], dict[str, list[int]]]:
+    """Return names that differ, and the places of those that were given to several columns.
 
-
-def refuse_text(source: Source, features: Sequence[int], troubles: Sequence[Trouble]) -> None:
-    """Raise the error that says which columns hold no numbers, and how to go on."""
-    first, names = troubles[0], source.names
-    said = (
-        f"{source.file.name}: column {quoted(names[first.column])} holds {quoted(first.value)} in "
-        f"row {first.row}, which is no number"
-    )
-    if first.count > 1:
-        said += f" ({counted(first.count - 1, 'more row')} with text)"
-    said += f". {_likely(first.value)}"
-    if len(troubles) > 1:
-        others = [names[trouble.column] for trouble in troubles[1:]]
-        said += f"The same goes for {listed(others)}. "
-    if source.n_wanted is not None:
-        raise DataError(
-            f"{said}The model was fitted to numbers there. Mend the file, or say with "
-            f"{called('columns')} which {source.n_wanted:,} columns to take, in the order of the "
-            "model."
-        )
-    bad = {trouble.column for trouble in troubles}
-    good = [index for index in features if index not in bad]
-    typed = typed_column(names, first.column)
-    said += f"If it names the rows, say {setting('id_column', typed)}"
-    said += f"; if it holds true classes, {setting('label_column', typed)}"
-    if good:
-        chosen = setting("columns", typed_columns(names, good))
-        said += f"; to leave it out, choose columns: {chosen}"
-    raise DataError(said + ".")
-
-
-def _likely(value: Any) -> str:
-    """Say what a text that should be a number looks like, where it is a known trouble."""
-    if isinstance(value, str) and re.fullmatch(r"\s*[-+]?\d+,\d+\s*", value):
-        return "Numbers are read with a decimal point: replace the commas. "
-    if isinstance(value, str) and re.match(r"\S+ \d+:\S", value):
-        return f"It looks like LIBSVM: say {setting('format', 'libsvm')}. "
-    return ""
+    >>> distinct(["a", "b", "a"])
+    (['a (1)', 'b', 'a (2)'], {'a': [0, 2]})
+    """
+    places: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        places.setdefault(name, []).append(place)
+    shared = {name: found for name, found in places.items() if len(found) > 1}
+    changed = list(names)
+    for name, found in shared.items():
+        number = 0
+        for place in found:
+            number += 1
+            while f"{name} ({number})" in places:
+                number += 1
+            changed[place] = f"{name} ({number})"
+    return changed, shared
 
 
 def typed_column(names: Sequence[str], chosen: int) -> str:

@@ -10,7 +10,8 @@ from scipy import sparse
 
 from sketchmeans._arrays import BoolArray, FloatArray, IntArray
 from sketchmeans.blocks import data_blocks
-from sketchmeans.io.opening import DataError
+from sketchmeans.io.categories import Encoded
+from sketchmeans.io.limits import DataError
 from sketchmeans.text import called, human
 
 MOST_DENSE = 4_000_000_000
@@ -40,6 +41,12 @@ class TableData:
     labels: Any = None
     """The true class of each row, from the label column or the format's own place for it."""
     label_name: str | None = None
+    encoded: tuple[Encoded, ...] = ()
+    """Columns of text that became several columns of X each."""
+    libsvm_base: int | None = None
+    """The first index of a LIBSVM file."""
+    notes: tuple[str, ...] = ()
+    """What was guessed or left out when the file was read, in sentences."""
     n_imputed: int = 0
     """Values that were missing and filled in."""
     fill_values: FloatArray | None = None
@@ -53,6 +60,16 @@ class TableData:
     def n_dropped(self) -> int:
         """Rows of the file that were left out."""
         return self.n_rows - len(self.rows)
+
+    def origin(self, column: int) -> tuple[int, str]:
+        """Return the first column of X that comes from the same column of the file, and its name.
+
+        They are the column itself, but where a column of text became several.
+        """
+        for one in self.encoded:
+            if one.first <= column < one.first + len(one.categories):
+                return one.first, one.name
+        return column, self.names[column]
 
     def keep_rows(self, kept: BoolArray) -> None:
         """Leave out all rows but those where ``kept`` is true."""

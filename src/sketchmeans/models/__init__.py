@@ -1,9 +1,10 @@
 """Fitted models in files that are safe to open.
 
 ``container`` has the bytes of a file, ``schema`` what the file of each estimator holds and the
-checks of its header, ``points`` the kernel of new points as arrays; ``saving`` and ``loading`` take
-a model from memory to the file and back. May import: kernels, operators, lowrank,
-certificate, estimators.
+checks of its header, ``points`` the kernel of new points as arrays, ``pipelines`` and ``steps``
+what scikit-learn does before our estimator, ``preparation`` what the command line did; ``saving``
+and ``loading`` take a model from memory to the file and back. May import: kernels, operators,
+lowrank, certificate, estimators.
 """
 
 from sketchmeans.models.container import ModelFileError

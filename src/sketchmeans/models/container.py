@@ -33,14 +33,14 @@ from sketchmeans._arrays import Array
 
 MAGIC = b"\x89SKM\r\n\x1a\n"
 """As PNG's: bytes that a transfer as text would change."""
-VERSION = 4
+VERSION = 5
 """The format that is written, and the newest that is read: ``schema.upgraded`` knows the others."""
 DTYPES = ("<f4", "<f8", "<i4", "<i8", "|u1")
 MOST_HEADER = 1 << 20
 """Bytes of a header; that of a fitted model takes about 4,000."""
 MOST_BRACKETS = 512
 """Lists and objects in a header, nested or not; that of a fitted model has about 50."""
-MOST_ARRAYS = 64
+MOST_ARRAYS = 128
 ALIGNMENT = 64
 CHUNK = 1 << 20
 """Bytes that are hashed, written or read at a time."""

@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from sketchmeans._arrays import Array
 from sketchmeans.estimators.landmark_lloyd import LandmarkCentroids
 from sketchmeans.estimators.lloyd import FeatureCentroids
 from sketchmeans.estimators.parts import Parts, put_together
+from sketchmeans.models import pipelines, preparation, texts
 from sketchmeans.models.checks import check_range
 from sketchmeans.models.container import (
     Entry,
@@ -24,17 +26,17 @@ from sketchmeans.models.container import (
 from sketchmeans.models.points import restore
 from sketchmeans.models.schema import (
     ESTIMATORS,
-    LONGEST_TEXT,
     Model,
     certificate_of,
     check,
     extras_of,
     upgraded,
 )
+from sketchmeans.models.steps import LONGEST_TEXT
 from sketchmeans.text import printable
 
 
-def load(path: str | os.PathLike[str]) -> Model:
+def load(path: str | os.PathLike[str]) -> Model | Pipeline:
     """Read a model that ``save`` wrote: it predicts as it did, bit for bit on the same machine.
 
     Files from strangers are safe to load: nothing in them is run, every size is checked against
@@ -49,8 +51,8 @@ def load(path: str | os.PathLike[str]) -> Model:
 
     Returns
     -------
-    KernelKMeans, FullKernelKMeans or KernelEmbedding
-        Fitted.
+    KernelKMeans, FullKernelKMeans, KernelEmbedding or Pipeline
+        Fitted; a pipeline of scikit-learn where one was saved.
 
     Raises
     ------
@@ -97,7 +99,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[BinaryIO, dict[str, 
         raise ModelFileError(f"{os.fspath(path)} cannot be loaded: {said}") from error
 
 
-def _model_of(header: dict[str, Any], arrays: dict[str, Array]) -> Model:
+def _model_of(header: dict[str, Any], arrays: dict[str, Array]) -> Model | Pipeline:
     """Build the model of a header and arrays that have passed ``check``."""
     kept, n_features = ESTIMATORS[header["estimator"]], header["n_features_in_"]
     found = {name: arrays[name] for name in (*kept.arrays, *extras_of(header))}
@@ -105,8 +107,10 @@ def _model_of(header: dict[str, Any], arrays: dict[str, Array]) -> Model:
         check_range(name, array, np.finfo(float).tiny if name == "standard_scale_" else -np.inf)
     attributes = found | header["numbers"]
     attributes |= {"n_features_in_": n_features, "stats_": header["stats_"]}
+    attributes |= preparation.restore(header, arrays)
     if header["named"]:
-        attributes["feature_names_in_"] = _names(arrays)
+        names = texts.from_arrays("feature_names", arrays)
+        attributes["feature_names_in_"] = np.array(names, object)
     if "objectives_" in found:
         attributes["objectives_"] = tuple(found["objectives_"].tolist())
     if "labels_" in found:
@@ -119,7 +123,10 @@ def _model_of(header: dict[str, Any], arrays: dict[str, Array]) -> Model:
     elif header["samples"] is not None:
         samples = restore(header["samples"], arrays, "samples", n_features)
     parts = Parts(attributes, points, samples, _centroids(arrays), header["output"])
-    return put_together(kept.cls, header["parameters"], parts)
+    model = put_together(kept.cls, header["parameters"], parts)
+    if "pipeline" in header:
+        return pipelines.restore(header["pipeline"], arrays, model)
+    return model
 
 
 def _centroids(arrays: dict[str, Array]) -> FeatureCentroids | LandmarkCentroids | None:
@@ -140,14 +147,3 @@ def _centroids(arrays: dict[str, Array]) -> FeatureCentroids | LandmarkCentroids
     if weights is not None:
         check_range("centroids_weights", weights, 0)
     return FeatureCentroids(labels, weights, sizes, norms)
-
-
-def _names(arrays: dict[str, Array]) -> Array:
-    """Cut the text of all feature names where each of them ends."""
-    text, ends = arrays["feature_names_text"].tobytes(), arrays["feature_names_ends"]
-    starts = np.concatenate([[0], ends[:-1]])
-    if (ends < starts).any() or ends[-1] != len(text):
-        raise ModelFileError("its feature names do not end one after the other.")
-    spans = zip(starts, ends, strict=True)
-    names = [text[start:end].decode("utf-8", "surrogatepass") for start, end in spans]
-    return np.array(names, object)

@@ -10,6 +10,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans._arrays import Array
@@ -17,14 +18,18 @@ from sketchmeans._package import __version__
 from sketchmeans.atomic import refuse_existing, whole_file
 from sketchmeans.estimators.landmark_lloyd import LandmarkCentroids
 from sketchmeans.estimators.parts import check_options, parts_of
+from sketchmeans.models import pipelines, preparation, texts
 from sketchmeans.models.checks import prefixed
-from sketchmeans.models.container import ModelFileError, parse, place, write
+from sketchmeans.models.container import MOST_HEADER, ModelFileError, parse, place, write
 from sketchmeans.models.points import arrays_of, describe
 from sketchmeans.models.schema import ESTIMATORS, Model, check, extras_of
 from sketchmeans.operators import GivenRows
 
+MOST_DESCRIBED = MOST_HEADER - 100_000
+"""Characters of a header without the table of arrays."""
 
-def save(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+
+def save(model: Model | Pipeline, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write a fitted model to one file, which ``load`` reads without running any code of it.
 
     The file holds JSON and raw arrays with checksums, no pickle. What prediction needs is in it as
@@ -33,18 +38,21 @@ def save(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False)
     and statistics included. It appears whole or not at all. Memory: a few megabytes beyond the
     model, and its anchors once more.
 
-    Not in the file: callbacks, and the state of a ``random_state`` that is a generator, which
-    becomes None with a warning; predictions do not depend on it.
+    Not in the file: callbacks, the ``memory`` of a pipeline, and the state of a ``random_state``
+    that is a generator, which becomes None with a warning; predictions do not depend on it.
 
     Where the data were standardized before the fit, set ``standard_center_`` and
     ``standard_scale_`` on the model, as ``sketchmeans cluster`` does, and ``fill_values_`` where
     missing values were filled in before that: they are kept, for whoever prepares the data of
-    ``predict``, which does not use them itself.
+    ``predict``, which does not use them itself. So are ``encoded_columns_`` (of each column of text
+    its first feature, its name and its categories) and ``libsvm_base_``.
 
     Parameters
     ----------
-    model : KernelKMeans, FullKernelKMeans or KernelEmbedding
-        Fitted. A kernel that is a Python function cannot be stored.
+    model : KernelKMeans, FullKernelKMeans, KernelEmbedding or Pipeline
+        Fitted. A kernel that is a Python function cannot be stored. A pipeline of scikit-learn ends
+        with one of ours; before it there can be ``StandardScaler``, ``SimpleImputer`` and
+        ``OneHotEncoder``, and the file holds what they have learned.
     path : path
         By convention with the extension ``.skm``.
     overwrite : bool
@@ -63,17 +71,13 @@ def save(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False)
     >>> bool((loaded.predict(X) == model.predict(X)).all())
     True
     """
-    name = next((name for name, kept in ESTIMATORS.items() if kept.cls is type(model)), None)
-    if name is None:
-        raise TypeError(
-            f"a {type(model).__name__} cannot be saved: only {', '.join(ESTIMATORS)} can. Of a "
-            "pipeline save the last step, and the others by themselves."
-        )
-    check_is_fitted(model)
+    pipeline = model if isinstance(model, Pipeline) else None
+    last = model if pipeline is None else pipeline.steps[-1][1]
+    name = _name(last, pipeline)
     way_out = None if overwrite else "Choose another path, or pass overwrite=True."
     if way_out is not None:
         refuse_existing(path, way_out=way_out)
-    header, arrays = _take_apart(model, name)
+    header, arrays = _take_apart(last, name, pipeline)
     try:
         check(header, place(arrays))
     except ModelFileError as error:
@@ -82,8 +86,23 @@ def save(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False)
         write(file, header, arrays)
 
 
-def _take_apart(model: Any, name: str) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return the header and the arrays of a fitted model."""
+def _name(model: Any, pipeline: Pipeline | None) -> str:
+    """Return the name of the class of an estimator, which must be ours and fitted."""
+    name = next((name for name, kept in ESTIMATORS.items() if kept.cls is type(model)), None)
+    if name is None:
+        what = "a" if pipeline is None else "a pipeline that ends with a"
+        raise TypeError(
+            f"{what} {type(model).__name__} cannot be saved: only {', '.join(ESTIMATORS)} can, and "
+            "pipelines that end with one of them."
+        )
+    check_is_fitted(model)
+    return name
+
+
+def _take_apart(
+    model: Any, name: str, pipeline: Pipeline | None
+) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the header and the arrays of a fitted model, and of the steps before it."""
     kept, parameters, parts = ESTIMATORS[name], _parameters(model), parts_of(model)
     found, samples, centroids = parts.attributes, parts.samples, parts.centroids
     header = {
@@ -116,9 +135,13 @@ def _take_apart(model: Any, name: str) -> tuple[dict[str, Any], dict[str, Array]
     for attribute in extras_of(header):
         arrays[attribute] = getattr(model, attribute)
     if header["named"]:
-        names = [str(name).encode("utf-8", "surrogatepass") for name in model.feature_names_in_]
-        arrays["feature_names_text"] = np.frombuffer(b"".join(names), np.uint8)
-        arrays["feature_names_ends"] = np.cumsum([len(name) for name in names], dtype=np.int64)
+        names = [str(name) for name in model.feature_names_in_]
+        arrays |= texts.as_arrays("feature_names", names)
+    header |= preparation.describe(model)
+    arrays |= preparation.arrays_of(model)
+    if pipeline is not None:
+        header["pipeline"] = pipelines.describe(pipeline)
+        arrays |= pipelines.arrays_of(pipeline)
     try:
         text = json.dumps(header, default=_plain, allow_nan=False)
     except (TypeError, ValueError) as error:
@@ -126,6 +149,11 @@ def _take_apart(model: Any, name: str) -> tuple[dict[str, Any], dict[str, Array]
             f"this model cannot be saved: {error}. Parameters and statistics must be texts and "
             "finite numbers."
         ) from error
+    if len(text) > MOST_DESCRIBED:
+        raise ValueError(
+            f"this model cannot be saved: its description takes {len(text):,} characters, and a "
+            f"file has room for {MOST_DESCRIBED:,}. Encode fewer columns."
+        )
     return parse(text.encode()), arrays
 
 

@@ -14,17 +14,15 @@ from sketchmeans.checks import check_count, check_number
 from sketchmeans.estimators import FullKernelKMeans, KernelEmbedding, KernelKMeans
 from sketchmeans.estimators.parts import check_options
 from sketchmeans.lowrank import METHODS
+from sketchmeans.models import pipelines, preparation, texts
 from sketchmeans.models.checks import FLOATS, Check, Spec, check_flag, check_non_negative
 from sketchmeans.models.container import Entry, ModelFileError
 from sketchmeans.models.points import sizes_of, specs_of
+from sketchmeans.models.steps import OUTPUTS, is_short_text
 from sketchmeans.text import called
 
 Model = KernelKMeans | FullKernelKMeans | KernelEmbedding
 
-OUTPUTS = (None, "default", "pandas", "polars")
-"""What ``set_output`` may have asked of ``transform``."""
-LONGEST_TEXT = 1000
-"""Characters of any text in a header: ``info`` prints them."""
 MOST_JOBS = 1024
 """``predict`` starts as many threads: a file does not decide to start a million."""
 
@@ -71,16 +69,14 @@ _MEANS: dict[str, Spec] = {
 _CENTROIDS: dict[str, Spec] = {"centroids_labels": (("n",), ("<i4",)), **_MEANS}
 _BY_LANDMARKS: dict[str, Spec] = {"centroids_coefficients": (("m", "K"), ("<f8",)), **_MEANS}
 _WEIGHTS: dict[str, Spec] = {"centroids_weights": (("n",), ("<f8",))}
-_NAMES: dict[str, Spec] = {
-    "feature_names_text": (("text",), ("|u1",)),
-    "feature_names_ends": (("p",), ("<i8",)),
-}
 
 HEADER = {"estimator", "written_by", "parameters", "numbers", "n_features_in_", "stats_"}
 HEADER |= {"certificate_", "output", "new_points", "samples", "weighted", "named", "standardized"}
 """The keys of a header."""
-OPTIONAL = {"imputed", "by_landmarks"}
+OPTIONAL_FLAGS = {"imputed", "by_landmarks"}
 """Those that it may have beside them: formats before 2 and 3 lack the first and the second."""
+OPTIONAL = OPTIONAL_FLAGS | {"encoded", "libsvm_base", "pipeline"}
+"""Formats before 5 lack these three, and most models do."""
 ESTIMATORS = {
     "KernelEmbedding": Kept(KernelEmbedding, _EMBEDDING_NUMBERS, _EMBEDDING_ARRAYS),
     "KernelKMeans": Kept(
@@ -137,7 +133,7 @@ def check(header: dict[str, Any], entries: list[Entry]) -> None:
     if not isinstance(name, str) or name not in ESTIMATORS:
         raise ModelFileError(f"{name!r:.80} is not one of {', '.join(ESTIMATORS)}.")
     kept = ESTIMATORS[name]
-    if not _is_short_text(header["written_by"]):
+    if not is_short_text(header["written_by"]):
         raise ModelFileError(f"written_by={header['written_by']!r:.80} is no short text.")
     _check_parameters(header["parameters"], kept.cls)
     numbers = header["numbers"]
@@ -150,7 +146,7 @@ def check(header: dict[str, Any], entries: list[Entry]) -> None:
     certificate_of(header["certificate_"], needed="labels_" in kept.arrays)
     if not isinstance(header["output"], str | None) or header["output"] not in OUTPUTS:
         raise ModelFileError(f"output={header['output']!r:.80} is not one of {OUTPUTS}.")
-    for flag in ("weighted", "named", "standardized", *OPTIONAL):
+    for flag in ("weighted", "named", "standardized", *OPTIONAL_FLAGS):
         check_flag(flag, header.get(flag, False))
     _check_shapes(header, kept, entries)
 
@@ -178,7 +174,7 @@ def _check_stats(stats: Any) -> None:
     if not isinstance(stats, dict):
         raise ModelFileError("its stats_ are no object.")
     for name, value in stats.items():
-        if not _is_short_text(name):
+        if not is_short_text(name):
             raise ModelFileError(f"its stats_ have the name {name!r:.80}, which is no short text.")
         _check_scalars(name, value)
 
@@ -189,16 +185,11 @@ def _check_scalars(name: str, value: Any) -> None:
         _check_scalar(inner, scalar)
 
 
-def _is_short_text(value: Any) -> bool:
-    """Whether a value is text that fits on a terminal and does nothing to it."""
-    return isinstance(value, str) and len(value) <= LONGEST_TEXT and value.isprintable()
-
-
 def _check_scalar(name: str, value: Any) -> None:
     """Refuse what is not null, true, false, a finite number or a short text, under a short name."""
-    if not _is_short_text(name):
+    if not is_short_text(name):
         raise ModelFileError(f"{name!r:.80} is no name of a value.")
-    if _is_short_text(value):
+    if is_short_text(value):
         return
     if not isinstance(value, int | float | None):
         raise ModelFileError(
@@ -267,18 +258,22 @@ def _specs(header: dict[str, Any], kept: Kept) -> dict[str, Spec]:
     elif header["weighted"]:
         raise ModelFileError("it has weights, and no exact centroids to use them.")
     specs |= dict.fromkeys(extras_of(header), (("p",), ("<f8",)))
-    return specs | (_NAMES if header["named"] else {})
+    specs |= texts.specs_of("feature_names", "p") if header["named"] else {}
+    return specs | preparation.check(header)
 
 
 def _check_shapes(header: dict[str, Any], kept: Kept, entries: list[Entry]) -> None:
     """Refuse arrays that are not those of the header, or do not fit each other."""
-    specs = _specs(header, kept)
+    steps, lengths = pipelines.check(header["pipeline"]) if "pipeline" in header else ({}, {})
+    specs = _specs(header, kept) | steps
     if (names := {entry.name for entry in entries}) != set(specs):
         odd = ", ".join(sorted(names ^ set(specs)))
         raise ModelFileError(f"its table lacks arrays or has too many: {odd[:200]}.")
     found = {"p": (header["n_features_in_"], "n_features_in_")}
     fixed = sizes_of(header["new_points"], "m")
     found |= {symbol: (size, "the sets of anchors") for symbol, size in fixed.items()}
+    lengths |= preparation.sizes_of(header)
+    found |= {symbol: (length, "the header") for symbol, length in lengths.items()}
     if "rank_" in header["numbers"]:
         found["r"] = (header["numbers"]["rank_"], "rank_")
     for entry in entries:
