@@ -69,7 +69,8 @@ def test_a_newcomer_is_led_from_error_to_report(tmp_path):
     assert shown.stderr == (
         "Error: plants.csv: column 'garden' holds 'north' in row 1, which is no number (89 more "
         "rows with text). If it names the rows, say --id-column garden; if it holds true classes, "
-        "--label-column garden; to leave it out, choose columns: --columns height,width.\n"
+        "--label-column garden; if it holds categories, --categorical one-hot; to leave it out, "
+        "choose columns: --columns height,width.\n"
     )
     so_far = "sketchmeans cluster plants.csv -k 3 --id-column plant --columns height,width"
     shown = step(so_far, 1)

@@ -15,10 +15,9 @@ def test_two_trees_read_the_same_file_in_turns():
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("this is no clone of the repository, so that there is no earlier commit")
     report = csv_files.main(rows=300, before="HEAD", turns=1)
-    (target,) = report.targets
-    assert target.name == "speed of reading 300 rows of CSV, before over after"
-    assert target.limit == 0.9
-    assert target.figure > 0
-    assert [row[0] for row in report.tables[0]["rows"]] == [
-        *("plain, before", "plain, after", "commas, after", "spaces, after"),
-    ]
+    speed, processor = report.targets
+    assert speed.name == "speed of reading 300 rows of CSV, before over after"
+    assert speed.limit == processor.limit == 0.9
+    assert min(speed.figure, processor.figure) > 0
+    names = [row[0] for row in report.tables[0]["rows"]]
+    assert names == ["before", "after", "commas", "spaces"]

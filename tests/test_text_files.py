@@ -37,7 +37,7 @@ EUROPEAN = {
     "bars": "a|b\n1,5|2\n-3,25|4e2\n",
     "spaces": "a b\n1,5   2\n-3,25 4e2\n",
     "quotes": 'a,b\n"1,5","2"\n"-3,25","4e2"\n',
-    "no zero before the comma": "a;b\n1,5;2\n-3,25;400\n",
+    "two decimals and none": "a;b\n1,5;2\n-3,25;400\n",
 }
 
 
@@ -139,6 +139,18 @@ def test_files_with_spaces_between_fields_are_read(text, name, reader, tmp_path)
     np.testing.assert_array_equal(table.X, WANTED)
     assert table.names in (("a", "b"), ("column 1", "column 2"))
     assert table.notes == ()
+
+
+def test_one_column_of_decimal_commas_is_one_column(reader, tmp_path):
+    table = read_table(written(tmp_path, "x\n1,5\n-2,25\n"))
+    assert (table.names, table.X.tolist()) == (("x",), [[1.5], [-2.25]])
+    assert "has decimal commas" in table.notes[0]
+
+
+def test_a_row_between_spaces_that_is_too_short_is_told(reader, tmp_path):
+    path = written(tmp_path, "a b c\n1 2 3\n4 5\n6 7 8\n", "data.txt")
+    with pytest.raises(ValueError, match="row 2 has 2 fields where 3 are expected"):
+        read_table(path)
 
 
 def test_one_name_of_two_words_is_one_column(tmp_path):

@@ -195,14 +195,11 @@ class DelimitedSource(Source):
         """Yield the columns of these names and types, by pyarrow's reader."""
         from pyarrow import csv as arrow
 
-        stream: Any = self.file.stream()
         encoding = "utf8" if self._text.is_utf8 else self._text.encoding
-        if self._delimiter == SPACES:
-            if encoding != "utf8":
-                raise _Refused
-            stream = Squeezed(stream)
-        yield from arrow.open_csv(
-            stream,
+        if self._delimiter == SPACES and encoding != "utf8":
+            raise _Refused
+        reader = arrow.open_csv(
+            self._stream(),
             arrow.ReadOptions(
                 column_names=[str(index) for index in range(self._layout.widest)],
                 skip_rows=self._skipped,
@@ -220,6 +217,22 @@ class DelimitedSource(Source):
                 strings_can_be_null=False,
             ),
         )
+        try:
+            yield from reader
+        finally:
+            # It reads ahead, and waits for that when it goes: an error that keeps this frame must
+            # not keep it until Python ends.
+            del reader
+
+    def _stream(self) -> Any:
+        """Return the content for pyarrow; a file that it can open needs no Python to be read."""
+        if self._delimiter == SPACES:
+            return Squeezed(self.file.stream())
+        if self.file.path is None or self.file.packing is not None:
+            return self.file.stream()
+        from pyarrow import OSFile
+
+        return OSFile(str(self.file.path))
 
     def _read_plain(self, features: Sequence[int], kept: Sequence[int]) -> tuple[Any, list[Any]]:
         numbers = array("d")

@@ -113,7 +113,16 @@ def guess_delimiter(lines: Sequence[str], expected: str, *, cut: bool) -> str:
             best, best_share = mark, share
     if best or expected in first:
         return best or expected
-    return next((mark for mark in MARKS if mark in first and mark != SPACES), expected)
+    if len(filled) > 1 and all(_COMMA.fullmatch(line) for line in filled[1:]):
+        return ";"  # there is one column, of decimal commas
+    marks = [mark for mark in MARKS if mark in first and mark != SPACES]
+    return marks[0] if marks else (SPACES if _is_ragged_table(filled) else expected)
+
+
+def _is_ragged_table(lines: Sequence[str]) -> bool:
+    """Whether most lines have as many fields between spaces as the first, and more than one."""
+    counts = [len(line.split()) for line in lines]
+    return bool(counts) and counts[0] > 1 and 2 * counts.count(counts[0]) > len(counts) > 2
 
 
 def _numbers(lines: Sequence[str], mark: str, *, cut: bool) -> float | None:
@@ -129,9 +138,11 @@ def _numbers(lines: Sequence[str], mark: str, *, cut: bool) -> float | None:
     if not rows or max(widths) < 2 or len(widths) > 2 or max(widths) - min(widths) > 1:
         return None
     # The first row may differ: R names no column of row names, others end it by a delimiter. But
-    # "body mass" over a single column is one name.
+    # "body mass" over a single column is one name, and x over 1,5 is one column.
     first = len(rows[0])
-    if len(widths) == 2 and (widths[first] > 1 or (mark == SPACES and first == max(widths))):
+    if len(widths) == 2 and (widths[first] > 1 or first == 1):
+        return None
+    if len(widths) == 2 and mark == SPACES and first == max(widths):
         return None
     body = rows[1:] or rows
     fields = [field for row in body for field in row if field.strip()]
