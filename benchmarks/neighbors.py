@@ -1,13 +1,13 @@
 """The neighbours kernel at its defaults: twenty seeds, growth with n, and why these defaults.
 
-Three parts, each by name, or all of them. ``seeds``: NMI of twenty draws of the curved and the
+Four parts, each by name, or all of them. ``seeds``: NMI of twenty draws of the curved and the
 stretched sets. ``growth``: cores and shells of 20 features in float32 from 20,000 samples to a
 million, beside scikit-learn's KMeans with ten starts and, at 20,000, SpectralClustering; every fit
 in a process of its own, peak memory above data and imports. ``choices``: the mean NMI over the sets
 of ``benchmarks.kernel_sets`` with other anchors, neighbours, graphs, ranks, refinements, rows of
-length one, walks, or weights that fall with the distance (three seeds). ::
+length one, or weights that fall with the distance (three seeds); ``walks`` the same of walks. ::
 
-    python -m benchmarks.neighbors [seeds] [growth] [choices]
+    python -m benchmarks.neighbors [seeds] [growth] [walks] [choices]
 """
 
 from __future__ import annotations
@@ -179,30 +179,43 @@ CHOICES: dict[str, dict[str, Any]] = {
     "rank K + 10": {"extra": 10},
     "no refinement": {"n_refine": 0},
     "20 refinements": {"n_refine": 20},
+    "rows of length one, no walks": {"extra": 0, "around": unit_rows},
+}
+
+
+WALKS: dict[str, dict[str, Any]] = {
+    "the default": {},
     "no walks": {"around": walking()},
     "one walk, of length 1": {"around": walking(1.0)},
     "walks of 0.18, 0.25, 0.35, 0.5, 0.7, 1, 2": {
         "around": walking(0.18, 0.25, 0.35, 0.5, 0.7, 1.0, 2.0)
     },
     "walks on 1,000 rows": {"around": walked_rows(1000)},
-    "no walks, rows of length one": {"extra": 0, "around": unit_rows},
 }
+
+
+def changed(tried: dict[str, dict[str, Any]]) -> list[list[str]]:
+    """Return the mean NMI of each choice over all sets, and how it differs from the first."""
+    rows, first = [], None
+    for label, choice in tried.items():
+        found = [_chosen(name, seed, **choice) for name in SETS for seed in range(3)]
+        first = np.mean(found) if first is None else first
+        rows.append([label, f"{np.mean(found):.3f}", f"{np.mean(found) - first:+.3f}"])
+        print(*rows[-1], sep=", ", flush=True)
+    return rows
+
+
+def walks_compared() -> Report:
+    """Compare the default with other walks, over all sets."""
+    report = Report()
+    report.table(["choice", "mean NMI", "change"], changed(WALKS))
+    return report
 
 
 def choices() -> Report:
     """Compare the default with its neighbours, over all sets."""
     report = Report()
-    rows = []
-    means: dict[str, list[float]] = {}
-    for label, choice in CHOICES.items():
-        found = []
-        for name in SETS:
-            for seed in range(3):
-                found.append(_chosen(name, seed, **choice))
-        means[label] = found
-        change = np.mean(found) - np.mean(means["the default"])
-        rows.append([label, f"{np.mean(found):.3f}", f"{change:+.3f}"])
-        print(*rows[-1], sep=", ", flush=True)
+    rows = changed(CHOICES)
     for steepness in (0, 1, 2, 4):
         found = [falling(name, seed, steepness) for name in SETS for seed in range(3)]
         label = f"no refinement, weights exp(-{steepness} (d / d_s)^2)"
@@ -223,7 +236,7 @@ def _chosen(name: str, seed: int, **choice: Any) -> float:
         return ours(name, seed, kernel_params=choice, **options)
 
 
-PARTS = {"seeds": seeds, "growth": growth, "choices": choices}
+PARTS = {"seeds": seeds, "growth": growth, "walks": walks_compared, "choices": choices}
 
 
 def main(arguments: list[str] | None = None) -> None:

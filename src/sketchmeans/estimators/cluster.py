@@ -45,8 +45,9 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
     """Kernel K-means for data whose kernel matrix nobody can store.
 
     With the default kernel, "neighbors", the samples are the vertices of a graph that is never
-    stored: its eigenvectors give an embedding of n × n_clusters numbers, K-means on its rows the
-    clusters, and iterations on the graph itself lower its normalized cut. Distances: n × anchors.
+    stored: its eigenvectors give an embedding of n × n_clusters numbers, K-means on its rows and
+    after random walks of several lengths the clusters, and iterations on the graph itself lower
+    its normalized cut, by which the best is chosen. Distances: n × anchors.
     With other kernels, passes over the tiles of K, or streams over its columns at some landmarks,
     give the embedding. Memory: n × width numbers, a few tiles, and K-means.
 
@@ -56,7 +57,8 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         Clusters to find.
     rank : int, float or "auto"
         Columns of the embedding: a number, the fraction of the trace of K to hold (0 to 1), or
-        "auto", n_clusters + 10, and n_clusters for the kernel "neighbors".
+        "auto", n_clusters + 10, and n_clusters for the kernel "neighbors". There a number leaves
+        the walks out: K-means sees these columns alone.
     n_refine : int or "auto"
         Lloyd iterations in feature space after K-means, at most so many: exact ones, each a pass
         over K; with landmarks in the feature space of these, each nm kernel entries (and nm for
@@ -65,7 +67,8 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
     n_init : int or "auto"
         Starts of K-means; the best is kept. "auto" is 10, and with landmarks up to 30 where n,
         n_clusters and rank leave them cheap. From 40,000 samples on they run on some of them, up
-        to 20 twice as many, and the best goes on over all.
+        to 20 twice as many, and the best goes on over all. With "neighbors" there are so many
+        after every walk, on 5,000 samples at the most.
     max_iter, tol
         Of K-means, as in scikit-learn.
     [kernel, gamma, degree, coef0, kernel_params]
@@ -86,7 +89,8 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         ``-score(X)`` is the same of the training data.
     n_iter_ : int
         Iterations of the best start of K-means: from 40,000 samples on, those on some of the
-        samples and those on all, each at most ``max_iter``.
+        samples and those on all, each at most ``max_iter``. ``stats_["walk"]`` is the number of
+        steps of the walk that it followed, None for an endless one.
     certificate_ : Certificate
         How far the objective of the labels can be from the least possible under this kernel, and
         nothing of whether the kernel and n_clusters suit the data; ``print`` it. With "neighbors"

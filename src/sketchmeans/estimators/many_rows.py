@@ -46,7 +46,7 @@ The best then goes on to its end: ``python -m benchmarks.many_rows --choices``.
 
 WALKED = 5000
 """Rows that walks see (``estimators.walks``), or ``EACH`` for a cluster: their starts are many, and
-the anchors that they tell apart few. ``python -m benchmarks.neighbors choices`` compares."""
+the anchors that they tell apart few. ``python -m benchmarks.neighbors walks`` compares."""
 
 _ROWS, _NUMBERS = 16_384, 1 << 20
 """Rows of a block, and numbers of a block and its distances; fixed, for they decide the bits.

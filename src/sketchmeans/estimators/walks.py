@@ -5,7 +5,7 @@ walk leaves the leading eigenvectors alone. They show the clusters where the nex
 from one; where clusters are long, or touch, it is not, and what runs along a cluster is mixed with
 what tells clusters apart. A walk that is cut short sees both; one too short sees pieces alone.
 No length is best for all data, so some are tried, and the objective itself decides, after the
-iterations in feature space that follow every start. ``python -m benchmarks.neighbors choices``
+iterations in feature space that follow every start. ``python -m benchmarks.neighbors walks``
 compares.
 """
 
