@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import threading
 import warnings
 
@@ -161,3 +162,15 @@ def test_a_degenerate_clustering_is_written_in_full(data, folder):
     assert len((folder / "labels.csv").read_text().splitlines()) == 61
     again = shell.run("sketchmeans predict model.skm equal.csv -o - --quiet", folder)
     assert (again.returncode, again.stderr) == (0, "")
+
+
+def test_a_child_forked_while_starts_run_has_the_warnings_that_there_were():
+    before = list(warnings.filters)
+    with without_warnings_of_starts():
+        child = os.fork()
+        if child == 0:
+            with without_warnings_of_starts():
+                quiet = warnings.filters != before
+            os._exit(0 if quiet and warnings.filters == before else 1)
+        assert os.waitpid(child, 0)[1] == 0
+    assert warnings.filters == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from collections.abc import Iterator
@@ -60,6 +61,16 @@ class _Quiet:
     lock = threading.Lock()
     wanted = 0
     undo = ExitStack()
+
+    @classmethod
+    def end(cls) -> None:
+        """Begin anew in a forked child: the threads that wanted it stay with the parent."""
+        cls.lock, cls.wanted = threading.Lock(), 0
+        cls.undo.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_Quiet.end)
 
 
 @contextmanager
