@@ -1,13 +1,17 @@
 """Starts of K-means from walks of several lengths, on the graph of the neighbours kernel."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.metrics import normalized_mutual_info_score as nmi
 
 from sketchmeans import KernelKMeans
-from sketchmeans.estimators import many_rows, walks
+from sketchmeans.engine import Run
+from sketchmeans.estimators import many_rows, memory, walks
 from sketchmeans.estimators.sketched import embed
+from sketchmeans.operators.anchors import Anchors
 
 
 def spirals(seed, arms=3, n=1500):
@@ -115,3 +119,32 @@ def test_few_and_equal_rows_are_no_trouble(n_clusters):
     model = KernelKMeans(n_clusters, random_state=0).fit(X)
     assert len(np.unique(model.labels_)) <= n_clusters
     np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_walks_on_some_samples_have_the_same_bits_on_any_threads_and_memory(weighted, monkeypatch):
+    monkeypatch.setattr(many_rows, "WALKED", 200)
+    X, _ = make_moons(700, noise=0.1, random_state=0)
+    weights = np.random.default_rng(0).integers(0, 3, 700).astype(float) if weighted else None
+
+    def bits(**options):
+        model = KernelKMeans(2, random_state=0, **options).fit(X, sample_weight=weights)
+        np.testing.assert_array_equal(model.predict(X), model.labels_)
+        return model.labels_.tobytes(), model.inertia_, model.certificate_.normalized_cut
+
+    first = bits()
+    for n_jobs in (1, 2, 3, 8):
+        assert bits(n_jobs=n_jobs) == first
+    plan, asked, nearest = memory.choose, [], Anchors.nearest
+    monkeypatch.setattr(
+        memory, "choose", lambda peak, *rest: replace(plan(peak, *rest), run=Run(pack=False))
+    )
+
+    def counted(anchors, rows):
+        asked.append(rows.shape[0] * len(anchors))
+        return nearest(anchors, rows)
+
+    monkeypatch.setattr(Anchors, "nearest", counted)
+    model = KernelKMeans(2, random_state=0).fit(X, sample_weight=weights)
+    assert model.stats_["distances"] == sum(asked)
+    assert bits() == first
