@@ -31,6 +31,7 @@ ROOMS = {
     "lowrank": "engine sketches operators",
     "certificate": "engine operators lowrank",
     "estimators": "kernels engine sketches operators lowrank certificate",
+    "metrics": "",
     "advice": "engine operators lowrank certificate estimators",
     "models": "kernels operators lowrank certificate estimators",
     "plotting": "certificate estimators advice",
