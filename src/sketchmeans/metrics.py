@@ -124,8 +124,13 @@ def neighbor_agreement_scorer(
             "Give the rows themselves to neighbor_agreement(rows, labels)."
         )
     labels = estimator.predict(X)
-    few = n_neighbors or min(NEIGHBORS, max(len(labels) // 4, 1))
-    return neighbor_agreement(seen, labels, n_neighbors=few)
+    count = usual_neighbors(len(labels)) if n_neighbors is None else n_neighbors
+    return neighbor_agreement(seen, labels, n_neighbors=count)
+
+
+def usual_neighbors(n: int) -> int:
+    """Return how many neighbours are asked for among n rows, unless that is said."""
+    return min(NEIGHBORS, max(n // 4, 1))
 
 
 def _neighbors(X: Any, rows: IntArray, count: int) -> IntArray:
