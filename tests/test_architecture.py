@@ -31,7 +31,8 @@ ROOMS = {
     "lowrank": "engine sketches operators",
     "certificate": "engine operators lowrank",
     "estimators": "kernels engine sketches operators lowrank certificate",
-    "advice": "engine operators lowrank certificate estimators",
+    "metrics": "",
+    "advice": "engine operators lowrank certificate estimators metrics",
     "models": "kernels operators lowrank certificate estimators",
     "plotting": "certificate estimators advice",
     "report": "certificate estimators advice plotting",
@@ -47,7 +48,7 @@ ROOMS = {
 LONGEST_FILE = 400
 LONGEST_FUNCTION = 60
 REASONS = {
-    "advice/comparing.py:compare": "ten parameters, each described, and what it returns",
+    "advice/comparing.py:compare": "eleven parameters, each described, and what it returns",
     "graphs.py:normalized": "how the normalized cut follows from the objective, and an example",
     "io/reading.py:read_table": "twenty-two parameters, each described",
     "lowrank/nystrom.py:nystrom": "seven parameters, each described",

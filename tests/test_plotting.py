@@ -324,7 +324,7 @@ def test_an_estimator_without_a_certificate_is_refused(blobs):
 def test_bars_are_the_column_of_the_table_and_the_best_is_dark(blobs):
     X, y = blobs
     table = compare(X, 4, y=y, variants=["exact", "one-pass", "nystrom"], n_seeds=1, random_state=0)
-    for measure in MEASURES:
+    for measure in MEASURES.keys() - {"neighbor agreement"}:  # of several kernels
         display = ComparisonDisplay.from_table(table, measure=measure)
         widths = [bar.get_width() for bar in display.bars_]
         assert widths == table[measure]

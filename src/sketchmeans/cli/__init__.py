@@ -41,6 +41,8 @@ FAILURES = (ValueError, TypeError, OSError, ImportError, MemoryError)
 FLAGS = {
     "n_clusters": "--clusters",
     "kernel": "--kernel",
+    "kernels": "--kernels",
+    "variants": "--methods",
     "n_anchors": "--anchors",
     "n_neighbors": "--neighbors",
     "n_graphs": "--graphs",

@@ -30,12 +30,8 @@ LIGHT = 1e-20
 def check_kernel_options(estimator: Any) -> None:
     """Refuse an unknown kernel, bad values of its options, and options that it does not read."""
     kernel = estimator.kernel
-    if not callable(kernel):
-        check_choice("kernel", kernel, [*KERNELS, *ALIASES, "neighbors", "precomputed"])
-    named = isinstance(kernel, str) and kernel not in ("neighbors", "precomputed")
-    reads = set(kernel_class(kernel).options()) if named else set()
-    if callable(kernel) or kernel == "neighbors":
-        reads.add("kernel_params")
+    check_kernel(kernel)
+    reads = options_read(kernel)
     label = setting("kernel", kernel) if isinstance(kernel, str) else "a callable kernel"
     unread = {"gamma", "degree", "coef0", "kernel_params"} - reads
     if kernel == "neighbors":
@@ -55,6 +51,19 @@ def check_kernel_options(estimator: Any) -> None:
                 'Give a positive number, or "median".'
             )
     _as_dict(estimator.kernel_params)
+
+
+def check_kernel(kernel: Any) -> None:
+    """Refuse what is neither the name of a kernel nor a callable."""
+    if not callable(kernel):
+        check_choice("kernel", kernel, [*KERNELS, *ALIASES, "neighbors", "precomputed"])
+
+
+def options_read(kernel: Any) -> set[str]:
+    """Return the options of a kernel that it reads, of those that any kernel has."""
+    if callable(kernel) or kernel == "neighbors":
+        return {"kernel_params"}
+    return set() if kernel == "precomputed" else set(kernel_class(kernel).options())
 
 
 def _as_dict(kernel_params: Any) -> dict[str, Any] | None:

@@ -365,7 +365,11 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
             return self._assign(X, run, measure=False)[0]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return minus the objective of X: of the training data, −inertia_."""
+        """Return minus the objective of X: of the training data, −inertia_.
+
+        Not comparable across kernels or their widths: ``GridSearchCV`` would pick useless ones.
+        For that, pass ``scoring=sketchmeans.metrics.neighbor_agreement_scorer``.
+        """
         with OneBlasThread():
             labels, squares = self._assign(X, self._run(), measure=True)
             weights = check_weights(sample_weight, len(labels))

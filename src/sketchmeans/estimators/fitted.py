@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sklearn.base import clone
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans._arrays import FloatArray, IntArray
@@ -96,6 +97,15 @@ def kernel_of(model: KernelEstimator, X: Any) -> KernelOperator:
     if isinstance(operator, NeighborOperator):
         operator.map = model._new_points.map  # not built: other anchors would be another kernel
     return operator
+
+
+def kernel_for(model: KernelEstimator, X: Any) -> tuple[KernelOperator, float | None]:
+    """Return the kernel that a fit of a KernelKMeans to X would have, and γ; nothing is fitted."""
+    same = clone(model)
+    same._check_options()
+    seeds = check_random_state(same.random_state).randint(2**31 - 1, size=2)  # as the fit draws
+    data = same._prepare(X, None, int(seeds[1]))
+    return data.operator, data.gamma
 
 
 def predicted(model: Any, X: Any, progress: Progress) -> IntArray:

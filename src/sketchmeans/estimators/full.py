@@ -252,7 +252,11 @@ class FullKernelKMeans(ClusterMixin, KernelEstimator):
         return self._centroids.assign(cross, zeros, run)[0]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return minus the objective of X: of the training data, −inertia_."""
+        """Return minus the objective of X: of the training data, −inertia_.
+
+        Not comparable across kernels or their widths: ``GridSearchCV`` would pick useless ones.
+        For that, pass ``scoring=sketchmeans.metrics.neighbor_agreement_scorer``.
+        """
         X = self._check_new(X)
         weights = check_weights(sample_weight, X.shape[0])
         diagonal = self._new_points.diagonal_of(X)

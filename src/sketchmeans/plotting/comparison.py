@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from sketchmeans._arrays import FloatArray
 from sketchmeans.advice import compare
 from sketchmeans.estimators.fitted import KERNEL_OPTIONS, options_of
 from sketchmeans.plotting.axes import Display, axes_for
@@ -21,6 +22,7 @@ MEASURES = {
     "objective": "objective, exact",
     "kernel error": "relative kernel error, Frobenius norm",
     "trace error": "relative kernel error, trace",
+    "neighbor agreement": "agreement of neighbours, beyond chance",
     "accuracy": "accuracy",
     "ARI": "adjusted Rand index",
     "NMI": "normalised mutual information",
@@ -30,11 +32,16 @@ MEASURES = {
 }
 """What can be drawn, and how the axis is called."""
 _PATTERNS = {"above least": "{:.2%}", "kernel entries": "{:,.0f}"}
-_MORE_IS_BETTER = ("accuracy", "ARI", "NMI")
+_MORE_IS_BETTER = ("neighbor agreement", "accuracy", "ARI", "NMI")
+_WITHIN = ("above least", "objective", "kernel error", "trace error")
+"""What can be compared only within a kernel."""
 
 
 class ComparisonDisplay(Display):
     """One measure of every method of a comparison, as bars; the best is dark.
+
+    Where a method has no such measure, its bar is missing. Of several kernels, what cannot be
+    compared across them has the best of each kernel dark.
 
     Parameters
     ----------
@@ -117,24 +124,27 @@ class ComparisonDisplay(Display):
             raise ValueError(
                 f"measure={measure!r} is not in this table. It has: {', '.join(known)}."
             )
-        names = self.table["method"]
-        values = np.array(self.table[measure], float)
+        names = self._names()
+        values = np.array(self.table[measure], float)  # None becomes NaN
         ax = axes_for(ax, (7.5, 1.4 + 0.32 * len(names)))
-        best = values.max() if measure in _MORE_IS_BETTER else values.min()
-        fill = [COLOURS[0] if value == best else "#BBD6E8" for value in values]
+        is_best = self._best(measure, values)
+        fill = [COLOURS[0] if best else "#BBD6E8" for best in is_best]
         self.bars_: BarContainer = ax.barh(
             range(len(names)), values, color=fill, edgecolor=COLOURS[0], linewidth=0.8, height=0.7
         )
         pattern = _PATTERNS.get(measure, "{:.3g}")
         numbers = ax.bar_label(
-            self.bars_, [pattern.format(value) for value in values], padding=4, fontsize=9
+            self.bars_,
+            ["" if np.isnan(value) else pattern.format(value) for value in values],
+            padding=4,
+            fontsize=9,
         )
-        for number, value in zip(numbers, values, strict=True):
-            number.set_fontweight("bold" if value == best else "normal")
+        for number, best in zip(numbers, is_best, strict=True):
+            number.set_fontweight("bold" if best else "normal")
         ax.set_yticks(range(len(names)), names)
         ax.invert_yaxis()
         ax.margins(x=0.14)  # room for the numbers
-        if values.min() >= 0:
+        if not (values < 0).any():
             ax.set_xlim(left=0)
         if measure in _PATTERNS:
             from matplotlib.ticker import EngFormatter, PercentFormatter
@@ -143,5 +153,24 @@ class ComparisonDisplay(Display):
             ax.xaxis.set_major_formatter(PercentFormatter(1.0) if percent else EngFormatter(sep=""))
         better = "more" if measure in _MORE_IS_BETTER else "less"
         ax.set_xlabel(f"{MEASURES[measure]} ({better} is better)")
-        ax.set_title(f"{len(names)} methods at equal memory")
+        what = "kernels and methods" if "kernel" in self.table.columns else "methods"
+        ax.set_title(f"{len(names)} {what} at equal memory")
         return self._finish(ax)
+
+    def _names(self) -> list[str]:
+        """Return the names of the bars."""
+        several = "kernel" in self.table.columns
+        return [
+            f"{row['kernel']}: {row['method']}" if several else row["method"] for row in self.table
+        ]
+
+    def _best(self, measure: str, values: FloatArray) -> list[bool]:
+        """Say of each value whether it is the best of those that it can be compared with."""
+        within = measure in _WITHIN and "kernel" in self.table.columns
+        groups = np.array(self.table["kernel"] if within else [""] * len(values))
+        sign = -1.0 if measure in _MORE_IS_BETTER else 1.0
+        costs = np.where(np.isnan(values), np.inf, sign * values)
+        return [
+            bool(cost == costs[groups == group].min() and not np.isnan(value))
+            for cost, group, value in zip(costs, groups, values, strict=True)
+        ]
