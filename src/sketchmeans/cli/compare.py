@@ -60,7 +60,7 @@ class _Several(click.ParamType):  # type: ignore[type-arg]  # not generic in cli
     epilog=examples(
         "sketchmeans compare iris.csv -k 3 --label-column species",
         "sketchmeans compare digits.parquet -k 10 --methods 'one-pass; rpcholesky' --seeds 3",
-        "sketchmeans compare iris.csv -k 3 --kernels rbf,laplacian,neighbors --seeds 3",
+        "sketchmeans compare iris.csv -k 3 --label-column species --kernels rbf,neighbors",
     )
 )
 @DATA
