@@ -293,7 +293,7 @@ def test_ctrl_c_leaves_whole_files_only(tmp_path):
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)
     process.communicate(timeout=30)
-    assert process.returncode == 1
+    assert process.returncode == 130
     left = {path.name for path in tmp_path.iterdir()}
     assert left <= set(FILES)
     assert "README.md" not in left
