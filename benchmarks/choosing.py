@@ -5,8 +5,9 @@
 Sets of ``benchmarks.kernel_sets`` up to 2,400 samples, and some without clusters, where nothing but
 "weak" is right. "jump" belongs to the number that is recommended. "gap" is the number with the
 largest gap of the eigenvalues, "stable" the largest whose halves agree within 0.01 of the best:
-what the same table would say by either alone. The rule was chosen on seeds 0 to 3; ``--first 4``
-begins with others.
+what the same table would say by either alone. "borders" is what borders in the graph of nearest
+rows separate (``advice.borders``, which ``choose`` does not ask yet), and "votes" the share of its
+votes that say so. The rule was chosen on seeds 0 to 3; ``--first 4`` begins with others.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.kernel_sets import SETS
 from benchmarks.timing import Report
-from sketchmeans import choose
+from sketchmeans import KernelKMeans, choose
+from sketchmeans.advice.borders import PIECES, separated
 
 MOST = 2400
 
@@ -48,6 +50,14 @@ ONE = {
     "a Gaussian, 50 features": _gaussian(50),
 }
 """Samples without clusters."""
+
+
+def bordered(X: Any, seed: int, **options: Any) -> tuple[int, float]:
+    """Return the number of clusters with most votes, and their share."""
+    pieces = [KernelKMeans(k, random_state=seed, **options).fit_predict(X) for k in PIECES]
+    votes = separated(X, pieces)
+    number, count = votes.most_common(1)[0]
+    return number, count / votes.total()
 
 
 def chosen(X: Any, seed: int, **options: Any) -> dict[str, Any]:
@@ -85,14 +95,28 @@ def main() -> None:
                 if SETS[name].cosine and arguments.kernel == "neighbors":
                     options["kernel_params"] = {"metric": "cosine"}
             if X.shape[0] <= MOST:
-                rows.append([name, seed, k, *chosen(X, seed, **options).values()])
-    report.table(["set", "seed", "clusters", "chosen", "jump", "weak", "gap", "stable"], rows)
+                found = chosen(X, seed, **options).values()
+                rows.append([name, seed, k, *found, *bordered(X, seed, **options)])
+                print(*rows[-1], sep=", ", flush=True)
+    report.table(
+        ["set", "seed", "clusters", "chosen", "jump", "weak", "gap", "stable", "borders", "votes"],
+        rows,
+    )
     sets = [row for row in rows if row[2] > 1]
-    for column, by in ((3, "the recommendation"), (6, "the largest gap"), (7, "stability")):
+    for column, by in (
+        (3, "the recommendation"),
+        (6, "the largest gap"),
+        (7, "stability"),
+        (8, "borders"),
+    ):
         right = sum(row[column] == row[2] for row in sets)
         print(f"{by} is right in {right} of {len(sets)}")
     clear = [row for row in sets if not row[5]]
     print(f"not called weak: {len(clear)}, of which {sum(r[3] == r[2] for r in clear)} are right")
+    agreed = [row for row in sets if row[9] == 1]
+    right = sum(row[8] == row[2] for row in agreed)
+    print(f"all votes of borders agree: {len(agreed)}, of which {right} are right")
+    print(f"without clusters, borders: {sum(row[8] > 1 for row in rows if row[2] == 1)}")
     print(f"without clusters, not called weak: {sum(not r[5] for r in rows if r[2] == 1)}")
 
 
