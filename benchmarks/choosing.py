@@ -6,7 +6,7 @@ Sets of ``benchmarks.kernel_sets`` up to 2,400 samples, and some without cluster
 "weak" is right. "jump" belongs to the number that is recommended. "gap" is the number with the
 largest gap of the eigenvalues, "stable" the largest whose halves agree within 0.01 of the best:
 what the same table would say by either alone. "borders" is what borders in the graph of nearest
-rows separate (``advice.borders``, which ``choose`` does not ask yet), and "votes" the share of its
+rows separate (``advice.borders``), and "votes" the share of its
 votes that say so. The rule was chosen on seeds 0 to 3; ``--first 4`` begins with others.
 """
 
@@ -56,8 +56,7 @@ def bordered(X: Any, seed: int, **options: Any) -> tuple[int, float]:
     """Return the number of clusters with most votes, and their share."""
     pieces = [KernelKMeans(k, random_state=seed, **options).fit_predict(X) for k in PIECES]
     votes = separated(X, pieces)
-    number, count = votes.most_common(1)[0]
-    return number, count / votes.total()
+    return votes.number, votes.counts[votes.number] / votes.counts.total()
 
 
 def chosen(X: Any, seed: int, **options: Any) -> dict[str, Any]:

@@ -33,8 +33,8 @@ TRUE = {
 def test_most_votes_are_for_the_clusters_that_there_are(name):
     X, number = TRUE[name]
     votes = separated(X, pieces_of(X))
-    assert votes.total() == 8  # two numbers of pieces, two readings at two scales
-    assert votes.most_common(1)[0][0] == number
+    assert votes.counts.total() == 8  # two numbers of pieces, two readings at two scales
+    assert votes.number == number
 
 
 def test_pieces_are_joined_to_the_moons_that_they_are_of():

@@ -128,10 +128,15 @@ def test_a_line_is_no_clusters_and_clusters_within_clusters_are_told():
     )[0]
     pairs = np.vstack([blobs, random.normal(size=(300, 2)) + 1000])
     four = choose(pairs, kernel="neighbors", random_state=0)
-    assert four.n_clusters == 2
-    assert four.is_weak
-    assert "4 clusters stand out too" in four.reason
-    assert "there may be clusters within clusters" in four.reason
+    assert four.n_clusters == 4
+    assert not four.is_weak
+    assert "Borders between 4 clusters" in four.reason
+    few = np.vstack([blobs[::8], pairs[-50:]])
+    within = choose(few, kernel="neighbors", random_state=0)
+    assert within.n_clusters == 2
+    assert within.is_weak
+    assert "4 clusters stand out too" in within.reason
+    assert "There are fewer than 200 rows, which say little of borders." in within.reason
 
 
 def test_the_table_is_that_of_fits_with_as_many_clusters():

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,13 +32,35 @@ PIECES = (12, 14, 16)
 """Numbers of pieces that are begun with."""
 SMALLEST = 0.01
 """Share of the rows that a cluster must have to be counted."""
+MOST_LONE = 0.25
+"""Share of lone rows up to which borders between the others say enough."""
 
 
-def separated(X: Any, pieces: Sequence[IntArray]) -> Counter[int]:
-    """Return how often borders separate each number of clusters: for pieces in every graph of rows.
+@dataclass(frozen=True)
+class Votes:
+    """What borders separate, seen in every graph of the rows and from several pieces."""
 
-    Cost: the nearest rows of all rows, and for each of the votes a few Cholesky factors as large
-    as a piece; a second or two for 1,500 rows.
+    counts: Counter[int]
+    """Votes for each number of clusters."""
+    lone: float
+    """Share of the rows that lie alone, and are on no side of a border."""
+
+    @property
+    def number(self) -> int:
+        """The number with most votes."""
+        return self.counts.most_common(1)[0][0]
+
+    @property
+    def unanimous(self) -> bool:
+        """Whether all votes are for one number, and few rows were left out."""
+        return len(self.counts) == 1 and self.lone <= MOST_LONE
+
+
+def separated(X: Any, pieces: Sequence[IntArray]) -> Votes:
+    """Return how many clusters borders separate: a vote for each of some pieces in every graph.
+
+    Cost: the nearest rows of all rows, and for each vote a few Cholesky factors as large as a
+    piece; a second or two for 1,500 rows.
 
     Parameters
     ----------
@@ -49,11 +72,12 @@ def separated(X: Any, pieces: Sequence[IntArray]) -> Counter[int]:
         near = Neighborhoods.of(X)
         rows = np.flatnonzero(~near.lone())
         least = max(near.scales[0], SMALLEST * len(near.nearest))
-        return Counter(
+        votes = Counter(
             max(int((np.bincount(clusters_by_borders(graph, labels[rows])) >= least).sum()), 1)
             for graph in near.graphs(rows)
             for labels in pieces
         )
+    return Votes(votes, 1 - len(rows) / len(near.nearest))
 
 
 def clusters_by_borders(graph: Any, labels: IntArray, caution: float = CAUTION) -> IntArray:

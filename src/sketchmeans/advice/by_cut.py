@@ -3,7 +3,8 @@
 Labels with k clusters cut the graph that the kernel is; at random they would cut k − 1. Their share
 of that grows slowly with k while clusters are only cut to pieces, and jumps behind the number at
 which nothing but pieces is left to cut. The eigenvalues tell the same without labels: as many as
-clusters are close to one, then there is a gap. ``python -m benchmarks.choosing`` compares both.
+clusters are close to one, then there is a gap. Borders among the nearest rows, which know nothing of
+the kernel, come before both where they are clear. ``python -m benchmarks.choosing`` compares all.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from sketchmeans._arrays import FloatArray, IntArray
+from sketchmeans.advice.borders import PIECES, Votes, separated
 from sketchmeans.advice.evidence import (
     CLEAR_GAP,
     STABLE,
@@ -22,6 +25,7 @@ from sketchmeans.advice.evidence import (
     stability,
 )
 from sketchmeans.blas import OneBlasThread
+from sketchmeans.centers import subsample
 from sketchmeans.certificate.cut import cut_certificate
 from sketchmeans.certificate.objective import cluster_sums
 from sketchmeans.estimators.cluster import KernelKMeans
@@ -47,6 +51,8 @@ LEAST = 1e-4
 numbers that are nearly zero says nothing."""
 APART = 1e-9
 """An eigenvalue as close to one belongs to samples that share no neighbour with the others."""
+FEWEST_ROWS, MOST_ROWS = 200, 2000
+"""Rows from which borders among them are looked at, and of which so many are drawn at the most."""
 STARTS = 10
 """Starts of K-means where n_init is "auto"."""
 
@@ -127,7 +133,7 @@ def choose_by_cut(
         )
         for k in tried
     ]
-    return _choice(seen, int((values > 1 - APART).sum()))
+    return _choice(seen, int((values > 1 - APART).sum()), _votes(model, embedded))
 
 
 def _ratio(after: float, this: float) -> float:
@@ -136,6 +142,28 @@ def _ratio(after: float, this: float) -> float:
 
 def _share_cut(model: KernelKMeans, embedded: Embedded, k: int) -> float:
     """Cluster as a fit with k clusters does; return its cut over that of labels at random."""
+    labels, sums = _clustered(model, embedded, k)
+    cut = cut_certificate(labels, embedded.low_rank, sums, None).normalized_cut
+    assert cut is not None
+    return cut / (k - 1)
+
+
+def _votes(model: KernelKMeans, embedded: Embedded) -> Votes | None:
+    """Return what borders separate, in some of the rows if there are many; None of too few."""
+    operator = embedded.operator
+    assert isinstance(operator, NeighborOperator)
+    n = operator.shape[0]
+    if n < FEWEST_ROWS:
+        return None
+    with OneBlasThread():
+        pieces = [_clustered(model, embedded, k)[0] for k in PIECES]
+    rows = subsample(np.arange(n), MOST_ROWS, 0)
+    seen = operator.map.frame.rows(operator.data[rows])
+    return separated(seen, [labels[rows] for labels in pieces])
+
+
+def _clustered(model: KernelKMeans, embedded: Embedded, k: int) -> tuple[IntArray, FloatArray]:
+    """Cluster as a fit with k clusters does; return labels, and sums of features over clusters."""
     operator, run = embedded.operator, embedded.plan.run
     assert isinstance(operator, NeighborOperator)
     leading = np.ascontiguousarray(embedded.embedding[:, :k])
@@ -145,23 +173,22 @@ def _share_cut(model: KernelKMeans, embedded: Embedded, k: int) -> float:
         refined = refine_by_landmarks(
             operator, labels, k, n_iter=n_iter, diagonal=diagonal, run=run
         )
-        labels, sums = refined.labels, refined.sums
-    else:
-        sums = cluster_sums(operator, labels, None, run)
-    cut = cut_certificate(labels, embedded.low_rank, sums, None).normalized_cut
-    assert cut is not None
-    return cut / (k - 1)
+        return refined.labels, refined.sums
+    return labels, cluster_sums(operator, labels, None, run)
 
 
-def _choice(seen: list[_Seen], apart: int) -> Choice:
-    """Take the number with the largest jump, and say how clear it is."""
+def _choice(seen: list[_Seen], apart: int, votes: Votes | None) -> Choice:
+    """Take the number that borders separate, or that with the largest jump; say how clear it is."""
     best = max(seen, key=lambda one: one.jump)  # of equal ones the first
+    agreed = [one for one in seen if votes is not None and one.n_clusters == votes.number]
     if apart > seen[-1].n_clusters:
         best, doubts = seen[-1], [f" At least {apart} groups share no neighbour: try more."]
+    elif agreed and votes is not None and votes.unanimous:
+        best, doubts = agreed[0], []
     else:
-        doubts = _doubts(best, seen)
+        doubts = _doubts(best, seen) + _unlike(best, votes)
     k = best.n_clusters
-    said = _words(best, apart) + "".join(doubts) + (WEAK if doubts else "")
+    said = _words(best, apart) + _borders(k, votes) + "".join(doubts) + (WEAK if doubts else "")
     table = Table(tuple(one.row for one in seen), caption=CAPTION)
     return Choice(k, k, None, bool(doubts), said, table)
 
@@ -186,6 +213,28 @@ def _doubts(best: _Seen, seen: list[_Seen]) -> list[str]:
     if doubts and agreed:
         doubts.append(f" Halves of the data agree on as many as {agreed[-1]} clusters.")
     return doubts
+
+
+def _unlike(best: _Seen, votes: Votes | None) -> list[str]:
+    """Return what borders among the nearest rows say against a number."""
+    if votes is None:
+        return [f" There are fewer than {FEWEST_ROWS} rows, which say little of borders."]
+    if votes.number == best.n_clusters:
+        return []
+    if votes.number == 1:
+        return [" No border among the nearest rows separates clusters."]
+    return [f" Borders among the nearest rows speak for {votes.number} clusters."]
+
+
+def _borders(k: int, votes: Votes | None) -> str:
+    """Say that borders separate so many clusters, where they do."""
+    if votes is None or votes.number != k:
+        return ""
+    share = "all" if votes.unanimous else f"{votes.counts[k]} of {votes.counts.total()}"
+    return (
+        f" Borders between {k} clusters have fewer links of nearest rows than the thinnest place "
+        f"inside any of them, in {share} of the ways to look."
+    )
 
 
 def _words(best: _Seen, apart: int) -> str:
