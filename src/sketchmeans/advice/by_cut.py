@@ -3,8 +3,8 @@
 Labels with k clusters cut the graph that the kernel is; at random they would cut k − 1. Their share
 of that grows slowly with k while clusters are only cut to pieces, and jumps behind the number at
 which nothing but pieces is left to cut. The eigenvalues tell the same without labels: as many as
-clusters are close to one, then there is a gap. Borders among the nearest rows, which know nothing of
-the kernel, come before both where they are clear. ``python -m benchmarks.choosing`` compares all.
+clusters are close to one, then there is a gap. Borders among the nearest rows, which know nothing
+of the kernel, come before both where they are clear. ``python -m benchmarks.choosing`` compares.
 """
 
 from __future__ import annotations

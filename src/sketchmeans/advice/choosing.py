@@ -66,7 +66,8 @@ def choose(
     With ``kernel="neighbors"`` the number is the one that borders among the nearest rows separate
     (``advice.borders``), where all ways to look at them agree; else the one behind which the
     normalized cut jumps. The rank is the same. Borders, eigenvalues and the agreement of two halves
-    of the data say how far to trust it. With other kernels one sketch per width of the kernel serves every number:
+    of the data say how far to trust it. With other kernels one sketch per width of the kernel
+    serves every number:
 
     - Number of clusters: the one that K-means on two halves of the data agrees on best, the
       eigengap of the centred kernel, and Girolami's entropy terms. The recommendation is called
