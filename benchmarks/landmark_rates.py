@@ -23,6 +23,7 @@ from sketchmeans.blocks import row_blocks
 from sketchmeans.engine import Run
 from sketchmeans.lowrank.nystrom import nystrom
 from sketchmeans.operators import DataOperator, FeatureOperator
+from sketchmeans.rows import Part
 
 N, PASS_N, FEATURES, RANK = 100_000, 20_480, 20, 18
 MANY = (100, 200, 320, 640, 1280)
@@ -67,13 +68,12 @@ def subspace(features: FeatureOperator, rank: int, run: Run) -> np.ndarray:
 
 def project(features: FeatureOperator, Y: np.ndarray, run: Run) -> np.ndarray:
     """Return FᵀY, one stream."""
-    from sketchmeans.engine import Crew
+    total = features.stream(features.blockwise(_projected), run, Y, sums=True).total
+    return features.map.projected(total)
 
-    def work(rows: slice) -> np.ndarray:
-        return features.block(rows).astype(np.float64, copy=False).T @ Y[rows]
 
-    with Crew(run.n_threads) as crew:
-        return features.map.projected(features.summed(work, crew, lambda done: None))
+def _projected(part: FeatureOperator, rows: slice, Y: np.ndarray) -> Part:
+    return Part((), part.block(rows).astype(np.float64, copy=False).T @ Y)
 
 
 def main() -> Report:

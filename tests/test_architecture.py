@@ -15,9 +15,10 @@ GROUND = {
     "_package": "",
     "atomic": "",
     "blas": "text",
-    "blocks": "_arrays",
+    "blocks": "_arrays rows",
     "centers": "_arrays blas blocks",
     "checks": "text",
+    "rows": "",
     "text": "",
 }
 """Files at the top that every room may import, and what they import themselves."""
@@ -32,6 +33,7 @@ ROOMS = {
     "certificate": "engine operators lowrank",
     "estimators": "kernels engine sketches operators lowrank certificate",
     "metrics": "",
+    "dask": "engine estimators",
     "advice": "engine operators lowrank certificate estimators metrics",
     "models": "kernels operators lowrank certificate estimators",
     "plotting": "certificate estimators advice",

@@ -15,7 +15,7 @@ from sketchmeans.engine.nearest import PackedAnchors
 from sketchmeans.kernels.neighbors import NeighborOptions
 from sketchmeans.operators import NeighborOperator
 from sketchmeans.operators.anchors import MORE, Anchors
-from sketchmeans.operators.gram import dense_gram
+from sketchmeans.operators.gram import dense_counts, finished, span_pairs
 from sketchmeans.operators.neighbor_features import regular_csr
 
 native = pytest.importorskip("sketchmeans.engine._native", reason="the native engine was not built")
@@ -180,30 +180,31 @@ def regular(n, stored, width, whole=False):
     return columns.astype(np.int32), values.astype(float)
 
 
-def gram_of(parts, width, n_threads):
+def counts_of(parts, width, n_threads):
     with Crew(n_threads) as crew:
-        features = [regular_csr(*part, width) for part in parts]
-        return dense_gram([(features, crew)], width, n_threads)
+        return finished(dense_counts([parts], width, crew), np.ones(width))
 
 
 @pytest.mark.parametrize(
     ("n", "stored", "width"),
     [(1, 1, 1), (5, 1, 3), (40, 3, 3), (100, 7, 50), (2000, 20, 600), (30, 513, 513)],
 )
-def test_the_gram_matrix_is_that_of_scipy(n, stored, width):
-    for whole in (True, False):
-        columns, values = regular(n, stored, width, whole)
-        F = regular_csr(columns, values, width)
-        truth = (F.T @ F).toarray()
-        found = gram_of([(columns, values)], width, 1)
-        if whole:
-            np.testing.assert_array_equal(found, truth)
-        np.testing.assert_allclose(found, truth, rtol=1e-12, atol=1e-12)
-        for n_threads in THREADS:
-            assert gram_of([(columns, values)], width, n_threads).tobytes() == found.tobytes()
-        cuts = [slice(i, i + 9) for i in range(0, n, 9)]
-        parts = [(columns[cut], values[cut]) for cut in cuts]
-        assert gram_of(parts, width, 2).tobytes() == found.tobytes()
+def test_what_columns_share_is_that_of_scipy(n, stored, width):
+    columns, values = regular(n, stored, width)
+    ones = regular_csr(columns, np.ones(columns.shape), width)
+    truth = (ones.T @ ones).toarray()
+    cuts = [slice(i, i + 9) for i in range(0, n, 9)]
+    for n_threads in (1, *THREADS):
+        for parts in ([columns], [columns[cut] for cut in cuts]):
+            np.testing.assert_array_equal(counts_of(parts, width, n_threads), truth)
+    root, scales = (
+        np.abs(values[:, 0]) + 0.1,
+        np.abs(values.sum(axis=0)[:1]) + np.arange(1.0, width + 1),
+    )
+    F = regular_csr(columns, root[:, None] * scales[columns], width)
+    found = finished(span_pairs(columns, root, width), scales)
+    np.testing.assert_allclose(found, (F.T @ F).toarray(), rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(found, found.T)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -44,7 +44,7 @@ def built(X, weights=None, pack=True, **options):
 def small_blocks(monkeypatch):
     """Blocks of few rows, so that there are some for every thread."""
     monkeypatch.setattr("sketchmeans.operators.neighbor_features._ROWS", 100)
-    monkeypatch.setattr("sketchmeans.operators.neighbors._SPANS", 5)
+    monkeypatch.setattr("sketchmeans.operators.streams.SPANS", 5)
 
 
 @pytest.fixture

@@ -291,7 +291,7 @@ def test_a_child_that_leaves_a_task_by_an_error_waits_for_no_thread_of_the_paren
     finally:
         if os.getpid() != home:
             os._exit(7)
-    assert parents == [7]
+    assert set(parents) == {7}  # the calling thread may have taken both tasks
 
 
 @needs_fork

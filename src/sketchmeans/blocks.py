@@ -5,13 +5,14 @@ Sums run over fixed blocks of rows: the same bits on any machine with the same B
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
 
 from sketchmeans._arrays import Array, FloatArray, IntArray
+from sketchmeans.rows import Rows, is_sparse
 
 BLOCK = 4096
 """Rows handled at a time where a whole array would be too much."""
@@ -30,7 +31,7 @@ def row_blocks(n: int, size: int = BLOCK) -> list[slice]:
 def data_blocks(X: Any) -> list[slice]:
     """Cut the rows of X into slices of at most half a million numbers, stored ones if sparse."""
     n, p = X.shape
-    row = -(-X.nnz // max(n, 1)) if sparse.issparse(X) else p
+    row = -(-X.nnz // max(n, 1)) if is_sparse(X) else p
     return row_blocks(n, max(1, min(BLOCK, (1 << 19) // max(row, 1))))
 
 
@@ -51,9 +52,28 @@ def rows_of(X: Any, rows: slice) -> Any:
     return csr_rows(X, rows) if sparse.issparse(X) else X[rows]
 
 
+def mapped(X: Any, work: Callable[[Any], Any], cuts: Iterable[slice]) -> list[Any]:
+    """Return ``work`` of blocks of rows in their order: of these, or where X is elsewhere of any.
+
+    Results must not depend on where rows are cut.
+    """
+    if isinstance(X, Rows):
+        return X.map(work, name=getattr(work, "__name__", "look"))
+    return [work(rows_of(X, rows)) for rows in cuts]
+
+
 def dense(block: Any) -> Array:
     """Return a block, sparse or not, as a dense array."""
     return block.toarray() if sparse.issparse(block) else np.asarray(block)
+
+
+def stacked(parts: Sequence[Any]) -> Any:
+    """Return blocks of rows as one, dense or sparse as they are."""
+    if len(parts) == 1:
+        return parts[0]
+    if sparse.issparse(parts[0]):
+        return sparse.csr_matrix(sparse.vstack(parts, format="csr"))
+    return np.concatenate(parts)
 
 
 def dense_rows(X: Any, rows: slice) -> FloatArray:
@@ -95,7 +115,7 @@ def first_distinct(X: Any, enough: int, among: IntArray | None = None) -> IntArr
     """
     places = np.arange(X.shape[0]) if among is None else among
     first: dict[bytes, int] = {}
-    for rows in row_blocks(len(places), 256):
+    for rows in _growing(len(places)) if isinstance(X, Rows) else row_blocks(len(places), 256):
         block = X[places[rows]]
         for row in range(block.shape[0]):
             if sparse.issparse(block):
@@ -109,6 +129,14 @@ def first_distinct(X: Any, enough: int, among: IntArray | None = None) -> IntArr
             if len(first) >= enough:
                 return np.array(list(first.values()), np.intp)
     return np.array(list(first.values()), np.intp)
+
+
+def _growing(n: int) -> Iterator[slice]:
+    """Cut range(n) into slices that grow: what is elsewhere is fetched in few of them."""
+    start, size = 0, 256
+    while start < n:
+        yield slice(start, min(start + size, n))
+        start, size = start + size, min(2 * size, 1 << 15)
 
 
 def masses(weights: FloatArray | None, n: int) -> FloatArray:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from sketchmeans._arrays import Array, FloatArray, IntArray
-from sketchmeans.engine import ALONE, Crew, Run
+from sketchmeans.engine import ALONE, Run
 from sketchmeans.operators import FeatureOperator
+from sketchmeans.rows import Part
 
 
 def memberships(labels: IntArray, weights: FloatArray | None, n_clusters: int) -> Array:
@@ -19,16 +22,23 @@ def cluster_sums(
     operator: FeatureOperator, labels: IntArray, weights: FloatArray | None, run: Run = ALONE
 ) -> FloatArray:
     """Return the sums of the rows of F over the clusters, weighted, columns × K: one stream."""
-    n_clusters = int(labels.max(initial=0)) + 1
-
-    def work(rows: slice) -> FloatArray:
-        few = None if weights is None else weights[rows]
-        members = memberships(labels[rows], few, n_clusters)
-        return operator.block(rows).astype(np.float64, copy=False).T @ members.astype(np.float64)
-
-    with Crew(run.n_threads) as crew:
-        sums = operator.summed(work, crew, lambda done: None)
+    work = operator.blockwise(partial(_sums_block, n_clusters=int(labels.max(initial=0)) + 1))
+    given = (labels,) if weights is None else (labels, weights)
+    sums = operator.stream(work, run, *given, sums=True, name="cluster-sums").total
     return operator.map.projected(sums)
+
+
+def _sums_block(
+    part: FeatureOperator,
+    rows: slice,
+    labels: IntArray,
+    weights: FloatArray | None = None,
+    *,
+    n_clusters: int,
+) -> Part:
+    """Return the sums of rows of B over the clusters."""
+    members = memberships(labels, weights, n_clusters).astype(np.float64)
+    return Part((), part.block(rows).astype(np.float64, copy=False).T @ members)
 
 
 def exact_objective(trace: float, members: Array, sums: FloatArray) -> float:

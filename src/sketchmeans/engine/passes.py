@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NoReturn, Protocol
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -13,27 +13,11 @@ from sketchmeans._arrays import Array, FloatArray, IntArray
 from sketchmeans.blocks import row_blocks
 from sketchmeans.engine.run import ALONE, Run
 from sketchmeans.engine.schedule import Turns, tile_rows, tournament
+from sketchmeans.engine.strips import Tiles, meet, strip_length
 from sketchmeans.engine.threads import Crew
 
 Tile = Callable[[slice, slice, FloatArray], FloatArray]
 """Computes K[rows, columns]; may use the given scratch array of that shape, or not."""
-
-
-class Tiles(Protocol):
-    """The tiles of a symmetric K, each computed and multiplied at once."""
-
-    @property
-    def tile_rows(self) -> int:
-        """Rows of a tile: a function of n alone, for it decides the bits."""
-
-    def add(self, rows: slice, columns: slice, W: FloatArray, diagonal: FloatArray) -> float:
-        """Add T [Ω, u][columns] and Tᵀ [Ω, u][rows] to W; return the sum of squares of T.
-
-        A tile on the diagonal is added once, and fills its part of ``diagonal``.
-        """
-
-    def diagonal_entries(self, rows: int) -> int:
-        """Return the kernel entries that a tile of so many rows on the diagonal takes."""
 
 
 @dataclass(frozen=True)
@@ -142,14 +126,16 @@ class NumpyTiles:
         Computes a tile.
     right : RightHandSide
         [Ω, u].
+    rows : int, optional
+        Of a tile, where these samples are a part of all.
     """
 
-    def __init__(self, tile: Tile, right: RightHandSide) -> None:
+    def __init__(self, tile: Tile, right: RightHandSide, rows: int | None = None) -> None:
         self.tile, self.right = tile, right
-        self.tile_rows = tile_rows(right.n)
+        self.tile_rows = rows or tile_rows(right.n)
         self._scratch = threading.local()
 
-    def add(self, rows: slice, columns: slice, W: FloatArray, diagonal: FloatArray) -> float:
+    def add(self, rows: slice, columns: slice, W: Any, diagonal: FloatArray) -> float:
         """Add the products of one tile; see ``Tiles``."""
         shape = (rows.stop - rows.start, columns.stop - columns.start)
         if not hasattr(self._scratch, "tile"):
@@ -164,7 +150,8 @@ class NumpyTiles:
             W[columns] += thin_product(T.T, self.right.rows(rows))
         return total
 
-    def diagonal_entries(self, rows: int) -> int:
+    @staticmethod
+    def diagonal_entries(rows: int) -> int:
         """Return the kernel entries of a tile on the diagonal: all of them."""
         return rows * rows
 
@@ -180,28 +167,33 @@ def tournament_pass(
     """Compute K [Ω, u] for symmetric K, each pair of row blocks evaluated once.
 
     Kernel entries: n(n + 1)/2 and at most half a tile per row more. Memory: n × (width + 1) numbers
-    in float64, and what the tiles need.
+    in float64, the products of two strips per thread, and what the tiles need.
     """
-    blocks = row_blocks(n, tiles.tile_rows)
-    W = np.zeros((n, width + 1))
-    squares = np.zeros(len(blocks))
-    diagonal = np.empty(n)
-    turns = Turns(len(blocks), crew)
+    strips = row_blocks(n, strip_length(n, tiles.tile_rows))
+    W, diagonal = np.zeros((n, width + 1)), np.empty(n)
+    pairs = [(round_, pair) for round_, met in enumerate(tournament(len(strips))) for pair in met]
+    squares = np.zeros(len(pairs))
+    turns = Turns(len(strips), crew)
 
-    def compute(task: tuple[int, tuple[int, int]]) -> None:
-        round_, (i, j) = task
+    def compute(index: int) -> None:
+        round_, (i, j) = pairs[index]
+        met = meet(tiles, strips[i], strips[j], width + 1, diagonal, crew.go_on)
         with turns.taken(round_, (i, j)):
-            total = tiles.add(blocks[i], blocks[j], W, diagonal)
-            squares[i] += total if i == j else 2 * total
+            W[strips[i]] += met.ours
+            if met.theirs is not None:
+                W[strips[j]] += met.theirs
+        squares[index] = met.squares
 
-    total = len(blocks) * (len(blocks) + 1) // 2
-    rounds = enumerate(tournament(len(blocks)))
-    tasks = ((round_, pair) for round_, pairs in rounds for pair in pairs)
-    crew.each(compute, tasks, lambda done: run.report(done, total))
-    sizes = [block.stop - block.start for block in blocks]
-    entries = (n * n - sum(size * size for size in sizes)) // 2
-    entries += sum(tiles.diagonal_entries(size) for size in sizes)
+    crew.each(compute, range(len(pairs)), lambda done: run.report(done, len(pairs)))
+    entries = tournament_entries(n, tiles.tile_rows, tiles.diagonal_entries)
     return Pass(W[:, :width], W[:, width].copy(), float(squares.sum()), diagonal, entries)
+
+
+def tournament_entries(n: int, tile_rows: int, diagonal_entries: Callable[[int], int]) -> int:
+    """Return the kernel entries of a pass over all pairs of n samples."""
+    sizes = [block.stop - block.start for block in row_blocks(n, tile_rows)]
+    entries = (n * n - sum(size * size for size in sizes)) // 2
+    return entries + sum(map(diagonal_entries, sizes))
 
 
 def strip_rows(n: int) -> int:

@@ -77,6 +77,11 @@ class Crew:
     def _forked(self) -> bool:
         return os.getpid() != self._process
 
+    def go_on(self) -> None:
+        """Raise ``Abandoned`` in a task whose crew has stopped."""
+        if self.stopped:
+            raise Abandoned
+
     def each(
         self,
         work: Callable[[Task], Any],

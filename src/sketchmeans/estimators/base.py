@@ -44,7 +44,8 @@ from sketchmeans.operators import (
     SparseOperator,
 )
 from sketchmeans.operators.monomials import prefers_features
-from sketchmeans.text import called
+from sketchmeans.rows import Rows
+from sketchmeans.text import called, setting
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,8 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _check_data(self, X: Any, *, reset: bool, given_rows: bool) -> Any:
         """Return X as a float array or CSR matrix, without a copy where that can be."""
+        if isinstance(X, Rows):
+            return self._check_elsewhere(X)
         if given_rows:
             # NOTE: a memory map is not searched for NaN here, which would read it once more; the
             # pass meets every entry and says where it found one.
@@ -142,6 +145,22 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
             if culprit := describe_text(X):
                 raise type(error)(f"{error}. {culprit}") from error
             raise
+
+    def _check_elsewhere(self, X: Rows) -> Rows:
+        """Take rows that were checked where they are; refuse kernels that cannot be sent there."""
+        if callable(self.kernel) or self.kernel == "precomputed":
+            what = (
+                "a callable kernel" if callable(self.kernel) else setting("kernel", "precomputed")
+            )
+            raise ValueError(
+                f"{what} is not offered on a cluster: workers compute the kernel from rows of data "
+                "by its name. Choose a kernel by name, or fit on one machine."
+            )
+        self.__dict__.pop("feature_names_in_", None)
+        self.n_features_in_ = X.shape[1]
+        if X.names is not None:
+            self.feature_names_in_ = np.array(X.names, dtype=object)
+        return X
 
     def _make_operator(
         self, X: Any, weights: FloatArray | None, seed: int

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans
 
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blas import OneBlasThread
-from sketchmeans.blocks import masses, relative_weights, row_blocks
+from sketchmeans.blocks import BLOCK, masses, relative_weights, row_blocks
 from sketchmeans.centers import without_warnings_of_starts
 from sketchmeans.certificate.objective import memberships
 from sketchmeans.engine import Crew
 from sketchmeans.estimators.many_rows import (
     FEW,
+    Blocks,
     Lloyd,
+    PlacedBlocks,
     RowBlocks,
     draw,
     drawn_rows,
@@ -24,6 +28,7 @@ from sketchmeans.estimators.many_rows import (
     more_seeds,
 )
 from sketchmeans.operators.cross import refuse_infinite
+from sketchmeans.rows import Rows, in_order
 
 
 @dataclass(frozen=True)
@@ -53,15 +58,18 @@ def best_start(
     weights = relative_weights(weights)
     count = drawn_rows(len(Y), model.n_clusters)
     if count is None:
-        best = starts_of(model, seeds, Y, weights, side_by_side)[0]
+        best = starts_of(model, seeds, Y[:] if isinstance(Y, Rows) else Y, weights, side_by_side)[0]
         return BestStart(best.labels_, best.cluster_centers_, best.n_iter_, best.inertia_)
     drawn = draw(Y, weights, count, model.n_clusters, seeds)
     some = Y[drawn.rows]
     starts = starts_of(model, more_seeds(seeds), some, drawn.hits, side_by_side)[:FEW]
     middle = some.mean(axis=0, dtype=np.float64).astype(Y.dtype)
     del some
+    cuts = grid(len(Y), model.n_clusters, Y.shape[1])
     with Crew(n_threads) as crew:
-        blocks = RowBlocks(Y, weights, grid(len(Y), model.n_clusters, Y.shape[1]), crew)
+        blocks: Blocks = RowBlocks(Y, weights, cuts, crew)
+        if isinstance(Y, Rows):
+            blocks = PlacedBlocks(Y, weights, cuts[0].stop)
         lloyd = Lloyd(blocks, middle, model.max_iter, model.tol)
         end, index = lloyd.finish([start.cluster_centers_ for start in starts])
     n_iter = starts[index].n_iter_ + end.n_iter
@@ -94,12 +102,38 @@ def inertia(
     Y: FloatArray, centers: FloatArray, labels: IntArray, weights: FloatArray | None
 ) -> float:
     """Return the weighted sum of squared distances to the centroids, in float64."""
-    total = 0.0
-    for rows in row_blocks(len(Y)):
-        squares = np.square(Y[rows] - centers[labels[rows]].astype(np.float64)).sum(axis=1)
-        with OneBlasThread():
-            total += float(squares.sum() if weights is None else squares @ weights[rows])
-    return total
+    given = (labels,) if weights is None else (labels, weights)
+    return float(sum(_over_blocks(Y, partial(_inertia_of, centers=centers), given)))
+
+
+def _over_blocks(Y: Any, work: Callable[..., Any], given: tuple[Any, ...]) -> list[Any]:
+    """Return what blocks of rows give, in their order, wherever they are."""
+    if isinstance(Y, Rows):
+        spans = Y.map(_Each(work), *given, size=16 * BLOCK, name="centers")
+        return [part for span in spans for part in span]
+    with OneBlasThread():
+        return [work(Y[rows], *(one[rows] for one in given)) for rows in row_blocks(len(Y))]
+
+
+@dataclass(frozen=True)
+class _Each:
+    """Work that is done with every block of a span."""
+
+    work: Callable[..., Any]
+
+    def __call__(self, Y: FloatArray, *given: Any) -> list[Any]:
+        return [self.work(Y[rows], *(one[rows] for one in given)) for rows in row_blocks(len(Y))]
+
+
+def _inertia_of(
+    Y: FloatArray, labels: IntArray, weights: FloatArray | None = None, *, centers: FloatArray
+) -> float:
+    squares = np.square(Y - centers[labels].astype(np.float64)).sum(axis=1)
+    return float(squares.sum() if weights is None else squares @ weights)
+
+
+def _sums_of(Y: FloatArray, labels: IntArray, mass: FloatArray, *, n_clusters: int) -> FloatArray:
+    return memberships(labels, mass, n_clusters).T @ Y.astype(np.float64)
 
 
 def move_centers(
@@ -108,11 +142,8 @@ def move_centers(
     """Put the centers, in place, to the means of their clusters; one that is empty stays."""
     mass = masses(weights, len(labels))
     sizes = np.bincount(labels, mass, len(centers))
-    sums = np.zeros(centers.shape)
-    for rows in row_blocks(len(mass)):
-        member = memberships(labels[rows], mass[rows], len(centers))
-        with OneBlasThread():
-            sums += member.T @ Y[rows].astype(np.float64)
+    work = partial(_sums_of, n_clusters=len(centers))
+    sums = in_order(_over_blocks(Y, work, (labels, mass)))
     full = sizes > 0
     centers[full] = sums[full] / sizes[full, None]
 

@@ -8,6 +8,7 @@ clusters. What falls is tr K − ⟨K̂, P⟩, an upper bound of the exact objec
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from sketchmeans.certificate.objective import cluster_sums, memberships
 from sketchmeans.engine import ALONE, Crew, Run
 from sketchmeans.lowrank.result import Cost
 from sketchmeans.operators import FeatureOperator, NewPoints
+from sketchmeans.rows import Part
 
 
 @dataclass(frozen=True)
@@ -132,11 +134,10 @@ def refine_by_landmarks(
         sizes = np.bincount(labels, mass, n_clusters).astype(np.float64)
         centroids = LandmarkCentroids.of(plain, sums, sizes)
         objectives.append(trace - float(sizes @ centroids.squared_norms))
-        found = _Step(plain, centroids, diagonal, weights)
-        sums = found.run(run.part(index + 1, n_iter + 1))
+        before, part = labels, run.part(index + 1, n_iter + 1)
+        labels, squares, sums = _step(plain, centroids, diagonal, weights, part)
         cost += stream
-        same = np.array_equal(labels, found.labels)
-        labels, inertia = found.labels, float(found.squares @ mass)
+        same, inertia = np.array_equal(before, labels), float(squares @ mass)
         if same:
             break
     return RefinedByLandmarks(labels, centroids, inertia, sums, tuple(objectives), cost)
@@ -146,9 +147,7 @@ def nearest_labels(
     operator: FeatureOperator, centroids: LandmarkCentroids, diagonal: FloatArray, run: Run = ALONE
 ) -> IntArray:
     """Return the nearest of given means for every sample: one stream."""
-    step = _Step(operator.unweighted(), centroids, diagonal, None)
-    step.run(run)
-    return step.labels
+    return _step(operator.unweighted(), centroids, diagonal, None, run)[0]
 
 
 def _padded(sums: FloatArray, n_clusters: int) -> FloatArray:
@@ -156,34 +155,30 @@ def _padded(sums: FloatArray, n_clusters: int) -> FloatArray:
     return np.pad(sums, ((0, 0), (0, n_clusters - sums.shape[1])))
 
 
-class _Step:
-    """One iteration: the labels nearest to centroids, and the sums over their clusters."""
+def _step(
+    operator: FeatureOperator,
+    centroids: LandmarkCentroids,
+    diagonal: FloatArray,
+    weights: FloatArray | None,
+    run: Run,
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Run one iteration; return labels, squared distances, and the sums over the new clusters."""
+    work = operator.blockwise(partial(_step_block, centroids=centroids))
+    given = (diagonal,) if weights is None else (diagonal, weights)
+    (labels, squares), sums = operator.stream(work, run, *given, sums=True, name="refine")
+    return labels, squares, operator.map.projected(sums)
 
-    def __init__(
-        self,
-        operator: FeatureOperator,
-        centroids: LandmarkCentroids,
-        diagonal: FloatArray,
-        weights: FloatArray | None,
-    ) -> None:
-        self.operator, self.centroids = operator, centroids
-        self.diagonal, self.weights = diagonal, weights
-        self.labels = np.empty(len(diagonal), np.int32)
-        self.squares = np.empty(len(diagonal))
 
-    def block(self, rows: slice) -> FloatArray:
-        """Label a block of rows, and return what its columns add to the sums."""
-        columns = self.operator.block(rows).astype(np.float64, copy=False)
-        inner = columns @ self.centroids.coefficients
-        labels, squares = self.centroids.nearest(inner, self.diagonal[rows])
-        self.labels[rows], self.squares[rows] = labels, squares
-        weights = None if self.weights is None else self.weights[rows]
-        members = memberships(labels, weights, len(self.centroids.sizes))
-        return columns.T @ members.astype(np.float64)
-
-    def run(self, run: Run) -> FloatArray:
-        """Go through all rows; return the sums of the rows of F over the new clusters."""
-        blocks = -(-len(self.labels) // self.operator.map.rows_at_once)
-        with Crew(run.n_threads) as crew:
-            sums = self.operator.summed(self.block, crew, lambda done: run.report(done, blocks))
-        return self.operator.map.projected(sums)
+def _step_block(
+    part: FeatureOperator,
+    rows: slice,
+    diagonal: FloatArray,
+    weights: FloatArray | None = None,
+    *,
+    centroids: LandmarkCentroids,
+) -> Part:
+    """Label a block of rows, and return what its columns add to the sums."""
+    columns = part.block(rows).astype(np.float64, copy=False)
+    labels, squares = centroids.nearest(columns @ centroids.coefficients, diagonal)
+    members = memberships(labels, weights, len(centroids.sizes))
+    return Part((labels, squares), columns.T @ members.astype(np.float64))

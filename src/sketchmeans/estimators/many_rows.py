@@ -18,6 +18,7 @@ from scipy import sparse
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blocks import first_distinct, masses, row_blocks
 from sketchmeans.engine import Crew
+from sketchmeans.rows import Rows
 
 MANY = 40_000
 """Rows from which the starts run on some of them.
@@ -232,6 +233,30 @@ class RowBlocks:
 
         self.crew.each(one, range(len(self.cuts)))
         return [found[index] for index in range(len(self.cuts))]
+
+
+@dataclass(frozen=True)
+class PlacedBlocks:
+    """Blocks of rows that are elsewhere."""
+
+    Y: Rows
+    weights: FloatArray | None
+    size: int
+
+    def map(self, work: Callable[[FloatArray, FloatArray | None], Found]) -> list[Found]:
+        """Return what the work gives for each block, in their order."""
+        given = () if self.weights is None else (self.weights,)
+        return self.Y.map(_Optional(work), *given, size=self.size, name="k-means")
+
+
+@dataclass(frozen=True)
+class _Optional:
+    """Work that may be given weights, or none."""
+
+    work: Callable[[FloatArray, FloatArray | None], object]
+
+    def __call__(self, rows: FloatArray, weights: FloatArray | None = None) -> object:
+        return self.work(rows, weights)
 
 
 @dataclass(frozen=True)

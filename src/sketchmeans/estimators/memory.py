@@ -75,6 +75,8 @@ class Plan:
 
 def copied_bytes(given: Any, checked: Any) -> int:
     """Return what checked data take beyond those that were given; 0 where they are the same."""
+    if checked is given:
+        return 0
     arrays = (
         [checked.data, checked.indices, checked.indptr] if sparse.issparse(checked) else [checked]
     )

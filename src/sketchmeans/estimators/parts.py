@@ -6,6 +6,7 @@ themselves know them.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from sketchmeans.estimators.full import FullKernelKMeans
 from sketchmeans.estimators.landmark_lloyd import LandmarkCentroids
 from sketchmeans.estimators.lloyd import FeatureCentroids
 from sketchmeans.operators import NeighborPoints, NewPoints
+from sketchmeans.rows import Rows
 from sketchmeans.text import counted
 
 
@@ -90,3 +92,35 @@ def put_together(cls: type[KernelEstimator], parameters: dict[str, Any], parts: 
 def check_options(model: KernelEstimator) -> None:
     """Refuse options that ``fit`` would refuse."""
     model._check_options()
+
+
+def without_samples(model: Any) -> tuple[Any, Rows | None]:
+    """Return a fitted estimator without labels and embedding, and rows that it needs elsewhere.
+
+    None where its landmarks or anchors are enough to predict.
+    """
+    light, rows = copy.copy(model), None
+    light.embedding_ = light.labels_ = None
+    for name in ("_new_points", "_samples"):
+        points = getattr(model, name, None)
+        if points is not None and isinstance(getattr(points, "data", None), Rows):
+            rows = points.data
+            setattr(light, name, points.on(None))
+    return light, rows
+
+
+def gathered(model: Any, samples: Any = None) -> Any:
+    """Return a fitted estimator whose kernel of new points has its samples here.
+
+    They are given, or fetched where they are elsewhere.
+    """
+    whole, fetched = copy.copy(model), samples
+    for name in ("_new_points", "_samples"):
+        points = getattr(model, name, None)
+        if points is None or not hasattr(points, "on"):
+            continue
+        if fetched is None and isinstance(points.data, Rows):
+            fetched = points.data[:]
+        if fetched is not None:
+            setattr(whole, name, points.on(fetched))
+    return whole

@@ -24,7 +24,12 @@ from sketchmeans.estimators.checks import (
     refuse_unread,
 )
 from sketchmeans.estimators.deciding import Decision, decide, hinted_method
-from sketchmeans.estimators.embedded import Embedded, unweighted_rows
+from sketchmeans.estimators.embedded import (
+    Embedded,
+    replaced_rows,
+    stored_rows,
+    unweighted_rows,
+)
 from sketchmeans.estimators.memory import Budget, Plan, parse_bytes
 from sketchmeans.estimators.progress import FitProgress, Work
 from sketchmeans.estimators.sizing import auto_rank, is_fraction, rank_and_width, widest
@@ -116,13 +121,14 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
                 # NOTE: rows that are the same stay the same to the bit, as they do for new points;
                 # divided by the roots of their weights they would not, and K-means would see it.
                 plain = operator.unweighted()
-                embedding[:] = plain.product(low_rank.dual, plan.run)
+                product = plain.product(low_rank.dual, plan.run)
+                embedding = stored_rows(product, None, embedding.dtype)
                 cost += Cost(distances=plain.stream_distances)
                 apart = apart[:0]
             for block in row_blocks(len(apart), 256):
                 rows = apart[block]
                 cross = (low_rank.new_points or operator).against(data.X[rows])
-                embedding[rows] = cross.multiply(dual, plan.run)
+                embedding = replaced_rows(embedding, rows, cross.multiply(dual, plan.run))
                 cost += Cost(entries=cross.entries)
         return Embedded(
             low_rank=low_rank,

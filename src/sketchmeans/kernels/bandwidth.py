@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,10 +12,11 @@ from scipy import sparse
 from scipy.spatial.distance import pdist
 
 from sketchmeans._arrays import FloatArray
-from sketchmeans.blocks import data_blocks
+from sketchmeans.blocks import data_blocks, row_blocks
 from sketchmeans.checks import check_number
 from sketchmeans.kernels.definitions import Kernel, Statistic
 from sketchmeans.kernels.points import Points
+from sketchmeans.rows import Rows, is_sparse
 
 SUBSAMPLE = 1000
 """Rows for the median: its relative standard deviation is then 0.5 to 2 %."""
@@ -59,7 +62,7 @@ def median_scale(kernel: type[Kernel], X: Any, seed: int) -> float:
     """
     n = X.shape[0]
     random = np.random.default_rng(seed)
-    rows = SUBSAMPLE if sparse.issparse(X) else min(SUBSAMPLE, max(200, (1 << 20) // X.shape[1]))
+    rows = SUBSAMPLE if is_sparse(X) else min(SUBSAMPLE, max(200, (1 << 20) // X.shape[1]))
     chosen = np.sort(random.choice(n, min(n, rows), replace=False))
     sample = X[chosen].astype(np.float64)
     if kernel.statistic is Statistic.DOT:
@@ -90,10 +93,28 @@ def _pair_distances(sample: Any, statistic: Statistic) -> FloatArray:
 
 def _variance(X: Any) -> float:
     """Return the variance of all numbers of X, in blocks: X.var() would copy X."""
-    if sparse.issparse(X):
-        size = X.shape[0] * X.shape[1]
-        squares = float(np.square(X.data, dtype=np.float64).sum())
-        return squares / size - (float(X.data.sum(dtype=np.float64)) / size) ** 2
-    mean = X.mean(dtype=np.float64)
-    total = sum(float(np.square(X[rows] - mean, dtype=np.float64).sum()) for rows in data_blocks(X))
-    return total / X.size
+    size = X.shape[0] * X.shape[1]
+    rows = data_blocks(X)[0].stop
+    if is_sparse(X):
+        sums = np.sum(_over_blocks(X, _sums, rows), axis=0)
+        return float(sums[1] / size - (sums[0] / size) ** 2)
+    mean = float(np.sum(_over_blocks(X, _sums, rows), axis=0)[0]) / size
+    return float(sum(_over_blocks(X, partial(_squares, mean=mean), rows))) / size
+
+
+def _over_blocks(X: Any, work: Callable[[Any], Any], rows: int) -> list[Any]:
+    """Return what blocks of so many rows give, wherever they are."""
+    if isinstance(X, Rows):
+        return X.map(work, size=rows, name="look")
+    return [work(X[block]) for block in row_blocks(X.shape[0], rows)]
+
+
+def _sums(block: Any) -> FloatArray:
+    """Return the sum of the numbers of a block, and that of their squares."""
+    values = block.data if sparse.issparse(block) else block
+    squares = np.square(values, dtype=np.float64)
+    return np.array([values.sum(dtype=np.float64), squares.sum()])
+
+
+def _squares(block: Any, *, mean: float) -> float:
+    return float(np.square(block - np.float64(mean), dtype=np.float64).sum())

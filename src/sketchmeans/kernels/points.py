@@ -7,7 +7,9 @@ numbers are the same either way.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,11 +22,12 @@ from sketchmeans.blocks import (
     csr_rows,
     data_blocks,
     dense_rows,
+    mapped,
     row_norms,
-    rows_of,
     sums_of_squares,
 )
 from sketchmeans.kernels.definitions import Statistic
+from sketchmeans.rows import Rows, is_sparse
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ class Points:
         Subtracted from dense rows before squared distances are taken from dot products: it
         leaves the distances alone and saves the digits that ‖x‖² + ‖y‖² − 2⟨x, y⟩ would lose.
     prepared : Prepared, optional
-        Of the same rows and options: taken instead of being worked out again.
+        Of the same rows and options: what it has is not worked out again.
     """
 
     def __init__(
@@ -71,7 +74,7 @@ class Points:
         self.X = X
         self.statistic = statistic
         self.dtype = np.dtype(dtype)
-        self.is_sparse = sparse.issparse(X)
+        self.is_sparse = is_sparse(X)
         self.center = None if self.is_sparse else center
         self.n_samples, self.n_features = X.shape
         self._scale: FloatArray | None = None
@@ -84,13 +87,10 @@ class Points:
         if prepared is not None:
             self.center, self._scale = prepared.center, prepared.scale
             self._norms = prepared.norms
-        if unit_rows and prepared is None:
+        if unit_rows and self._scale is None:
             self._scale = self._unit_scale()
-        if statistic is Statistic.SQUARED_DISTANCE and prepared is None:
-            with np.errstate(over="ignore"):  # a new point may be infinitely far away
-                self._norms = np.concatenate(
-                    [self._squared_norms(rows) for rows in data_blocks(X)]
-                ).astype(self.dtype)
+        if statistic is Statistic.SQUARED_DISTANCE and self._norms is None:
+            self._norms = self._tile_norms()
         if self._norms is not None:
             self.largest_norm = float(self._norms.max(initial=0.0))
 
@@ -102,6 +102,16 @@ class Points:
         vars(self).update(state)
         self.statistic, self.dtype = Statistic[state["statistic"]], np.dtype(state["dtype"])
 
+    def at(self, indices: IntArray) -> Points:
+        """Return a few of these points, prepared as they are here."""
+        few = copy.copy(self)
+        few.X, few.n_samples = self.X[indices], len(indices)
+        few._scale, few._norms = (
+            None if one is None else one[indices] for one in (self._scale, self._norms)
+        )
+        few._augmented = few._scaled_rows = None
+        return few
+
     @property
     def prepared(self) -> Prepared:
         """What was worked out from all rows."""
@@ -109,7 +119,7 @@ class Points:
 
     def _unit_scale(self) -> FloatArray:
         """Return one over the norms of the rows as given, in float64; 0 for rows of zeros."""
-        parts = [self._raw_norms(rows) for rows in data_blocks(self.X)]
+        parts = mapped(self.X, _raw_norms, data_blocks(self.X))
         norms = np.concatenate(parts) if parts else np.zeros(0)  # K = 0 has no pivots
         with np.errstate(divide="ignore", over="ignore"):
             scale = np.where(norms > 0, 1.0 / norms, 0.0)
@@ -122,9 +132,19 @@ class Points:
             )
         return scale
 
-    def _raw_norms(self, rows: slice) -> FloatArray:
-        """‖x‖ of rows as given, in float64."""
-        return row_norms(rows_of(self.X, rows).astype(np.float64))
+    def _tile_norms(self) -> FloatArray:
+        """‖x‖² of all prepared rows, in tile precision."""
+        with np.errstate(over="ignore"):  # a new point may be infinitely far away
+            if isinstance(self.X, Rows):
+                look = partial(
+                    _norms_of,
+                    unit_rows=self._scale is not None,
+                    dtype=self.dtype,
+                    center=self.center,
+                )
+                return np.concatenate(self.X.map(look, name="norms"))
+            parts = [self._squared_norms(rows) for rows in data_blocks(self.X)]
+            return np.concatenate([np.zeros(0), *parts]).astype(self.dtype)
 
     def _squared_norms(self, rows: slice) -> FloatArray:
         """‖x‖² of prepared rows: rounded to the tile's precision first, then summed in float64."""
@@ -140,8 +160,7 @@ class Points:
         """‖x‖² of the rows, or of the rows scaled to norm one, as they are before any rounding."""
         if self._scale is not None:
             return (self._scale > 0).astype(np.float64)
-        blocks = (rows_of(self.X, rows).astype(np.float64) for rows in data_blocks(self.X))
-        return np.concatenate([np.zeros(0), *(sums_of_squares(block) for block in blocks)])
+        return np.concatenate([np.zeros(0), *mapped(self.X, _fine_squares, data_blocks(self.X))])
 
     def rows(self, rows: slice) -> Any:
         """Return a block of rows: centred, scaled, and in the tile's precision."""
@@ -316,6 +335,26 @@ class Points:
         if self.is_sparse:
             return sparse.csr_matrix(sparse.diags_array(scale) @ block)
         return block * scale[:, None]
+
+
+def _raw_norms(block: Any) -> FloatArray:
+    """‖x‖ of rows as given, in float64."""
+    return row_norms(block.astype(np.float64))
+
+
+def _fine_squares(block: Any) -> FloatArray:
+    """‖x‖² of rows as given, in float64."""
+    return sums_of_squares(block.astype(np.float64))
+
+
+def _norms_of(
+    block: Any, *, unit_rows: bool, dtype: np.dtype, center: FloatArray | None
+) -> FloatArray:
+    """‖x‖² of rows prepared as those of the whole are, in tile precision."""
+    statistic = Statistic.SQUARED_DISTANCE
+    if not block.shape[0]:
+        return np.zeros(0, dtype)
+    return Points(block, statistic, unit_rows=unit_rows, dtype=dtype, center=center).norms
 
 
 def robust_center(X: FloatArray) -> FloatArray:

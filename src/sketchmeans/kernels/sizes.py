@@ -7,15 +7,17 @@ cluster, and the error names the number and the way out.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from sketchmeans._arrays import FloatArray, IntArray
-from sketchmeans.blocks import data_blocks, first_distinct, rows_of, sums_of_squares
+from sketchmeans.blocks import data_blocks, first_distinct, mapped, sums_of_squares
 from sketchmeans.kernels.definitions import Kernel, Statistic
 from sketchmeans.kernels.points import Points, robust_center
+from sketchmeans.rows import Rows, is_sparse
 
 STATISTICS = (1e-290, 1e300)
 """Where the largest statistic of the data must lie, so that neither it nor one over it is lost."""
@@ -37,18 +39,28 @@ def largest_statistic(X: Any, kernel: type[Kernel] | Kernel) -> float:
     """
     if kernel.unit_rows:
         return 1.0
-    manhattan = kernel.statistic is Statistic.MANHATTAN
-    largest = 0.0
     with np.errstate(over="ignore", invalid="ignore"):
-        centred = kernel.statistic is not Statistic.DOT and not sparse.issparse(X)
+        centred = kernel.statistic is not Statistic.DOT and not is_sparse(X)
         center = robust_center(X) if centred else None
-        for rows in data_blocks(X):
-            block = rows_of(X, rows).astype(np.float64, copy=False)
-            if centred:
-                block = block - center
-            sizes = np.asarray(abs(block).sum(axis=1)) if manhattan else sums_of_squares(block)
-            largest = max(largest, float(np.nan_to_num(sizes, nan=np.inf, posinf=np.inf).max()))
-    return largest
+        manhattan = kernel.statistic is Statistic.MANHATTAN
+        look = partial(_largest_of, center=center, manhattan=manhattan)
+        return max(mapped(X, look, data_blocks(X)), default=0.0)
+
+
+def _largest_of(block: Any, *, center: FloatArray | None, manhattan: bool) -> float:
+    """Return the largest statistic of some rows."""
+    block = block.astype(np.float64, copy=False)
+    if center is not None:
+        block = block - center
+    sizes = np.asarray(abs(block).sum(axis=1)) if manhattan else sums_of_squares(block)
+    return float(np.nan_to_num(sizes, nan=np.inf, posinf=np.inf).max(initial=0.0))
+
+
+def largest_size(X: Any) -> float:
+    """Return the largest |x| of all numbers."""
+    if isinstance(X, Rows):
+        return max(X.map(largest_size, name="look"), default=0.0)
+    return float(max(X.max(), -X.min())) if X.shape[0] else 0.0
 
 
 def check_statistic(X: Any, kernel: type[Kernel]) -> float:
@@ -56,7 +68,7 @@ def check_statistic(X: Any, kernel: type[Kernel]) -> float:
     largest = largest_statistic(X, kernel)
     low, high = STATISTICS
     if largest > high or (largest < low and _differ(X)):
-        value = float(max(X.max(), -X.min()))
+        value = largest_size(X)
         what = kernel.statistic.value
         fate = "overflows" if largest > high else "vanishes"
         raise ValueError(
@@ -118,7 +130,7 @@ def sample_kernel(X: Any, kernel: Kernel) -> FloatArray:
     Of wide data fewer rows are taken, about a million numbers.
     """
     n, p = X.shape
-    rows = SAMPLE if sparse.issparse(X) else min(SAMPLE, max(20, (1 << 20) // p))
+    rows = SAMPLE if is_sparse(X) else min(SAMPLE, max(20, (1 << 20) // p))
     chosen = np.linspace(0, n - 1, min(n, rows)).astype(int)
     return _careful(X[chosen], kernel, np.arange(len(chosen)))
 
@@ -133,17 +145,21 @@ def constant_value(X: Any, kernel: Kernel) -> float | None:
     value = float(K[0, 0])
     if not _same(K, value):
         return None
-    for rows in data_blocks(X):
-        block = X[rows]
-        with np.errstate(over="ignore", invalid="ignore"):
-            points = Points(block, kernel.statistic, unit_rows=False, dtype=np.float64)
-            own = kernel.diagonal(points.squared_norms())
-        if not _same(own, value):
-            return None
-        pair = sparse.vstack([X[:1], block]) if sparse.issparse(X) else np.vstack([X[:1], block])
-        if not _same(_careful(pair, kernel, np.array([0])), value):
-            return None
-    return value
+    same = partial(_are_like, first=X[:1], kernel=kernel, value=value)
+    if isinstance(X, Rows):
+        return value if all(X.map(same, name="look")) else None
+    return value if all(same(X[rows]) for rows in data_blocks(X)) else None
+
+
+def _are_like(block: Any, *, first: Any, kernel: Kernel, value: float) -> bool:
+    """Whether the kernel of rows with the first one, and with themselves, is this value."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        points = Points(block, kernel.statistic, unit_rows=False, dtype=np.float64)
+        own = kernel.diagonal(points.squared_norms())
+    if not _same(own, value):
+        return False
+    pair = sparse.vstack([first, block]) if sparse.issparse(block) else np.vstack([first, block])
+    return _same(_careful(pair, kernel, np.array([0])), value)
 
 
 def _careful(rows: Any, kernel: Kernel, indices: IntArray) -> FloatArray:

@@ -18,6 +18,7 @@ from sketchmeans.engine.passes import Pass
 from sketchmeans.engine.run import Run
 from sketchmeans.lowrank.result import Cost
 from sketchmeans.operators.base import KernelOperator, Right, matrix_of
+from sketchmeans.rows import Rows
 
 EPS = float(np.finfo(np.float64).eps)
 CUT = 10.0
@@ -83,7 +84,8 @@ def measured_pass(
     result = operator.multiply(right, run)
     seconds = time.perf_counter() - start
     with OneBlasThread():
-        error, checked = operator.relative_error(matrix_of(right), result, seed)
+        whole = right if isinstance(operator.data, Rows) else matrix_of(right)
+        error, checked = operator.relative_error(whole, result, seed)
     return result, noise_level(operator.dtype, error), Cost(1, result.entries, checked, seconds)
 
 

@@ -16,6 +16,7 @@ from sketchmeans.engine import Crew, NumpyTiles, RightHandSide, Run, tournament_
 from sketchmeans.lowrank.core import EPS
 from sketchmeans.lowrank.result import Cost
 from sketchmeans.operators import KernelOperator, NewPoints, SparseOperator
+from sketchmeans.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,8 @@ def kmeans_landmarks(operator: KernelOperator, count: int, seed: int) -> Landmar
             'none. Choose sketch="uniform", "diagonal", "column-norm" or "leverage".'
         )
     chosen = subsample(weighty(operator), rows_for_centers(count), seed)
-    X = operator.data if len(chosen) == operator.shape[0] else operator.data[chosen]
+    whole = len(chosen) == operator.shape[0] and not isinstance(operator.data, Rows)
+    X = operator.data if whole else operator.data[chosen]
     distinct = first_distinct(X, count + 1)
     if len(distinct) <= count:
         return Landmarks(indices=chosen[distinct])

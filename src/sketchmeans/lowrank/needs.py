@@ -168,6 +168,9 @@ def _sparse_features_needs(operator: NeighborOperator, ask: Request) -> Needs:
         pairs = 12 * min(span * stored**2, order**2)
         total = 12 * min(n * stored**2, order**2)
         forming += 2 * threads * pairs + 2 * total
+    elif operator.root_weights is not None:
+        # A span's sum for every thread, and those of the levels of the tree.
+        forming += (threads + 3) * 8 * order**2
     deciding = 24 * order**2 + 8 * order * (60 + 2 * (ask.rank + SEEN_BEYOND))
     kept = held + anchors + 8 * ask.rank * (n + 2 * width)
     highest = max(finding, held + threads * block, held + forming, kept + deciding)

@@ -113,7 +113,11 @@ class LowRank:
     @property
     def embedding(self) -> FloatArray:
         """Y, n × rank: one row per sample, K ≈ YYᵀ."""
-        return self.factor[:, : self.rank] if self.early is None else self.early
+        if self.early is not None:
+            return self.early
+        if self.rank == self.factor.shape[1]:
+            return self.factor
+        return self.factor[:, : self.rank]
 
     @property
     def trace_error(self) -> float:

@@ -12,11 +12,21 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
 from sketchmeans._arrays import FloatArray, IntArray
-from sketchmeans.blocks import dense, first_distinct, row_blocks, row_norms, sums_of_squares
+from sketchmeans.blocks import (
+    data_blocks,
+    dense,
+    first_distinct,
+    mapped,
+    row_blocks,
+    row_norms,
+    sums_of_squares,
+)
 from sketchmeans.centers import centers, rows_for_centers, subsample
 from sketchmeans.engine import engine_name
 from sketchmeans.engine.nearest import PackedAnchors
 from sketchmeans.kernels.points import robust_center
+from sketchmeans.kernels.sizes import largest_size
+from sketchmeans.rows import is_sparse
 
 DENSE = 1 << 22
 """Numbers of dense anchors that sparse data may always have: 32 MB."""
@@ -43,14 +53,15 @@ class Frame:
         """Return the frame of data."""
         if metric == "cosine":
             return cls(None, unit_rows=True)
-        if sparse.issparse(X):
+        if is_sparse(X):
             center = None
-            largest = max(abs(float(X.max())), abs(float(X.min())))
+            largest = largest_size(X)
         else:
             center = robust_center(X)
+            ends = np.array(mapped(X, _ends, data_blocks(X)), np.float64)
+            ends = np.stack([ends[:, 0].max(axis=0), ends[:, 1].min(axis=0)])
             # Of halves: a difference may be larger than float64 holds.
-            far = [np.abs(end / 2 - center / 2).max() for end in (X.max(axis=0), X.min(axis=0))]
-            largest = float(max(far))
+            largest = float(np.abs(ends / 2 - center / 2).max())
         exponent = int(np.frexp(largest)[1])
         return cls(center, exponent if abs(exponent) > 40 else 0)
 
@@ -62,6 +73,11 @@ class Frame:
         if self.center is None:
             return shifted_rows(X, np.full(X.shape[0], -self.exponent))
         return np.ldexp(dense(X), -self.exponent) - np.ldexp(self.center, -self.exponent)
+
+
+def _ends(block: Any) -> FloatArray:
+    """Return the largest and the smallest number of each column."""
+    return np.stack([block.max(axis=0), block.min(axis=0)]).astype(np.float64)
 
 
 def unit_rows(X: Any) -> Any:
@@ -203,7 +219,7 @@ class Anchors:
 
 def searched_natively(rows: Any) -> bool:
     """Whether the native engine finds the anchors that are nearest to such rows."""
-    return engine_name() == "native" and not sparse.issparse(rows)
+    return engine_name() == "native" and not is_sparse(rows)
 
 
 def find_anchors(
@@ -232,4 +248,4 @@ def find_anchors(
 
 def takes_samples(X: Any, count: int) -> bool:
     """Whether anchors are samples: centers of wide sparse rows would be larger than the data."""
-    return sparse.issparse(X) and count * X.shape[1] > max(X.nnz, DENSE)
+    return is_sparse(X) and count * X.shape[1] > max(X.nnz, DENSE)

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any, Protocol, Self
 
 import numpy as np
-from scipy import sparse
 
 from sketchmeans._arrays import Array, FloatArray, IntArray
 from sketchmeans.blocks import BLOCK, row_blocks, rows_of
@@ -28,6 +27,7 @@ from sketchmeans.engine import (
 )
 from sketchmeans.kernels.rounding import LEAST, largest_deviation
 from sketchmeans.operators.cross import CrossKernel, refuse_infinite
+from sketchmeans.rows import is_sparse
 
 AUDITED_ROWS = 32
 """Rows of W that are computed again in float64, to measure its relative error η."""
@@ -231,7 +231,7 @@ class KernelOperator(ABC):
 
     def row_bytes(self, rows: int) -> int:
         """Return what so many rows of the data take in float64, the indices of sparse ones too."""
-        if sparse.issparse(self.data):
+        if is_sparse(self.data):
             return -(-rows * self.data.nnz // self.shape[0]) * 16
         return rows * self.n_features * 8
 
@@ -276,7 +276,7 @@ class KernelOperator(ABC):
             return self.multiply(matrix[:, None]).W[:, 0]
         return self.multiply(matrix).W
 
-    def relative_error(self, right: Array, result: Pass, seed: int) -> tuple[float, int]:
+    def relative_error(self, right: Any, result: Pass, seed: int) -> tuple[float, int]:
         """Return the measured relative error of a pass, and the kernel entries that it took."""
         del right, seed
         return result.relative_error, 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -10,9 +11,10 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans._arrays import Array, FloatArray
-from sketchmeans.blocks import data_blocks, rows_of
+from sketchmeans.blocks import data_blocks, mapped, row_blocks, rows_of
 from sketchmeans.engine import (
     Crew,
+    NumpyTiles,
     Pass,
     RightHandSide,
     Run,
@@ -22,6 +24,8 @@ from sketchmeans.engine import (
     tournament_pass,
 )
 from sketchmeans.engine.native import Argument, Panels, has_map
+from sketchmeans.engine.passes import tournament_entries
+from sketchmeans.engine.strips import Tiles, strip_length
 from sketchmeans.kernels import Kernel, Statistic
 from sketchmeans.kernels.points import Points, Prepared, robust_center
 from sketchmeans.kernels.rounding import entry_rounding, largest_deviation
@@ -34,6 +38,7 @@ from sketchmeans.operators.base import (
     matrix_of,
 )
 from sketchmeans.operators.cross import CrossKernel, refuse_infinite
+from sketchmeans.operators.strips import Audit, StripTask
 from sketchmeans.operators.tiles import (
     CROSS_COLUMNS,
     CROSS_PACKED_BYTES,
@@ -44,6 +49,7 @@ from sketchmeans.operators.tiles import (
     by_panels,
     cross_product,
 )
+from sketchmeans.rows import Rows, in_order, is_sparse
 
 _AUDITED_BLOCKS = 8
 """Blocks of as many columns, of which entries are computed again to measure their rounding."""
@@ -80,7 +86,7 @@ class PointsOperator(KernelOperator):
         self._center = None
         if prepared is not None:
             self._center = prepared.center
-        elif kernel.statistic is Statistic.SQUARED_DISTANCE and not sparse.issparse(X):
+        elif kernel.statistic is Statistic.SQUARED_DISTANCE and not is_sparse(X):
             self._center = robust_center(X)
         self.points = self._prepare(X, prepared)
 
@@ -104,7 +110,7 @@ class PointsOperator(KernelOperator):
             prepared=prepared,
         )
 
-    def _new(self, X: Any) -> Points:
+    def prepared(self, X: Any) -> Points:
         """Return new rows, prepared as the samples are, and sparse or not as those are."""
         if sparse.issparse(X) and not self.points.is_sparse:
             X = X.toarray()
@@ -139,18 +145,18 @@ class PointsOperator(KernelOperator):
         chosen = audited_rows(n, seed)
         new = points.X[chosen]
         ours = self.landmarks_at(points.X[audited_rows(n, seed + 1)]) if fine else self
-        cross = ours.against(new)
-        measured, spent = 0.0, 0
+        measured, spent, count = 0.0, 0, ours.shape[0]
         diagonal, rows = self.diagonal_of(new), slice(0, len(chosen))
-        starts = np.linspace(0, cross.shape[1] - 1, _AUDITED_BLOCKS).astype(int)
-        for start in np.unique(starts):
-            columns = slice(int(start), min(int(start) + AUDITED_ROWS, cross.shape[1]))
-            out = np.empty((len(chosen), columns.stop - columns.start), cross.dtype)
-            theirs = np.arange(columns.start, columns.stop)
+        for start in np.unique(np.linspace(0, count - 1, _AUDITED_BLOCKS).astype(int)):
+            theirs = np.arange(int(start), min(int(start) + AUDITED_ROWS, count))
+            few = ours.points.at(theirs)
+            out = np.empty((len(chosen), len(theirs)), ours.dtype)
             with np.errstate(over="ignore", invalid="ignore"):
-                T = cross.tile(rows, columns, out)
+                T = PlainTiles(self.kernel, ours.prepared(new), few)(
+                    rows, slice(0, len(theirs)), out
+                )
                 truth = self.kernel.of(points.exact_block(chosen, ours.points, theirs))
-                other = self.diagonal_of(ours.points.X[theirs])
+                other = self.diagonal_of(few.X)
                 measured = max(measured, largest_deviation(T, truth, diagonal, other))
             spent += 2 * T.size
         formula = entry_rounding(
@@ -193,30 +199,63 @@ class DataOperator(PointsOperator):
         """What computes the tiles: "native", or "numpy" where that is missing or was asked for."""
         return "native" if self._native else "numpy"
 
+    def on(self, X: Any, root_weights: FloatArray | None = None) -> DataOperator:
+        """Return the same kernel of some of the samples, or of None, of no rows yet.
+
+        Rows are prepared as they are among all samples.
+        """
+        other = copy.copy(self)
+        n = 0 if X is None else X.shape[0]
+        other.shape, other.root_weights = (n, n), root_weights
+        largest = self.points.largest_norm
+        other.points = self._prepare(np.empty((0, self.points.n_features)) if X is None else X)
+        other.points.largest_norm = largest
+        return other
+
+    @property
+    def _tile_rows(self) -> int:
+        """Rows of a tile: a function of n and the engine."""
+        return native_tile_rows(self.shape[0]) if self._native else tile_rows(self.shape[0])
+
     def _pass(self, right: Right, crew: Crew, run: Run) -> Pass:
-        width = matrix_of(right).shape[1]
-        pack = run.pack and self._worth_packing(width)
-        if self._native:
-            return self._native_pass(right, crew, run, pack=pack)
-        if pack:
-            self.points.pack(self.kernel.scale if self._tiles(self.points).folds else 1.0)
+        if isinstance(self.points.X, Rows):
+            return self._pass_elsewhere(self.points.X, right, run)
+        matrix = matrix_of(right)
+        pack = run.pack and self._worth_packing(matrix.shape[1])
         try:
-            return super()._pass(right, crew, run)
+            tiles = self.tiles(matrix, self._tile_rows, pack=pack, pack_right=run.pack)
+            return tournament_pass(tiles, *matrix.shape, crew=crew, run=run)
         finally:
             self.points.unpack()
 
-    def _native_pass(self, right: Right, crew: Crew, run: Run, *, pack: bool) -> Pass:
-        """Return K Ω by native tiles; ``pack`` says whether the data are packed whole."""
-        omega = RightHandSide(matrix_of(right), self.root_weights, self.dtype)
+    def tiles(self, matrix: Array, rows: int, *, pack: bool, pack_right: bool) -> Tiles:
+        """Return the tiles of K, which multiply this matrix, with so many rows each.
+
+        The others say whether the data, and the matrix, are packed whole.
+        """
+        native = self._native
+        omega = RightHandSide(matrix, self.root_weights, self.dtype, pack=pack_right and not native)
+        if not native:
+            if pack:
+                self.points.pack(self.kernel.scale if self._tiles(self.points).folds else 1.0)
+            return NumpyTiles(self.tile, omega, rows)
         n, width = omega.shape
-        rows = native_tile_rows(n)
-        panels = Panels(omega.rows, n, width + 1, self.dtype, whole=run.pack, block=rows)
+        panels = Panels(omega.rows, n, width + 1, self.dtype, whole=pack_right, block=rows)
         argument = Argument.of(self.kernel, self.dtype)
         points = PackedPoints(
             self.points, argument, root_weights=self.root_weights, pack=pack, block=rows
         )
-        tiles = NativeTiles(self._tiles(self.points), points, points, panels)
-        return tournament_pass(tiles, n, width, crew=crew, run=run)
+        return NativeTiles(self._tiles(self.points), points, points, panels, rows)
+
+    def _pass_elsewhere(self, X: Rows, right: Right, run: Run) -> Pass:
+        """Return K Ω from tasks where the rows are: each computes what some strips give."""
+        n, rows = self.shape[0], self._tile_rows
+        task = StripTask(self.on(None), rows)
+        given = (right,) if self.root_weights is None else (right, self.root_weights)
+        met = X.tournament(task, *given, size=strip_length(n, rows), progress=run.progress)
+        diagonal_entries = (NativeTiles if self._native else NumpyTiles).diagonal_entries
+        entries = tournament_entries(n, rows, diagonal_entries)
+        return Pass(met.W[:, :-1], met.W[:, -1].copy(), met.squares, met.diagonal, entries)
 
     def _worth_packing(self, width: int) -> bool:
         """Whether prepared copies of the data take no more than twice W."""
@@ -224,7 +263,7 @@ class DataOperator(PointsOperator):
 
     def against(self, X: Any) -> CrossKernel:
         """Return the kernel between new rows and the samples, sparse or not as those are."""
-        new = self._new(X)
+        new = self.prepared(X)
         shape = (new.n_samples, self.shape[0])
         if not self._native:
             return CrossKernel(self._tiles(new), shape, self.dtype)
@@ -248,7 +287,7 @@ class DataOperator(PointsOperator):
         tiles_of = self._native_cross(right, pack=True)
 
         def multiply(X: Any) -> FloatArray:
-            new = self._new(X)
+            new = self.prepared(X)
             out = np.zeros((new.n_samples, right.shape[1]))
             with np.errstate(over="ignore", invalid="ignore"):
                 tiles_of(new).multiply(slice(0, new.n_samples), out)
@@ -271,20 +310,27 @@ class DataOperator(PointsOperator):
 
         return tiles
 
-    def relative_error(self, right: Array, result: Pass, seed: int) -> tuple[float, int]:
+    def relative_error(self, right: Any, result: Pass, seed: int) -> tuple[float, int]:
         """Compute a few rows of W again in float64, by another formula where there is one."""
-        n = self.shape[0]
+        n, X = self.shape[0], self.points.X
         chosen = audited_rows(n, seed)
-        truth = np.zeros((len(chosen), right.shape[1]))
-        with np.errstate(over="ignore", invalid="ignore"):
-            for columns in data_blocks(self.points.X):
-                T = self.kernel.of(self.points.exact_rows(chosen, columns))
-                if self.root_weights is not None:
-                    T *= self.root_weights[chosen, None] * self.root_weights[None, columns]
-                truth += T @ right[columns].astype(np.float64)
-        size = float(np.linalg.norm(truth))
+        audit = Audit(
+            self.kernel,
+            X[chosen],
+            None if self.root_weights is None else self.root_weights[chosen],
+            data_blocks(X)[0].stop,
+        )
+        given = (right,) if self.root_weights is None else (right, self.root_weights)
+        size = strip_length(n, self._tile_rows)
+        if isinstance(X, Rows):
+            parts = X.map(audit, *given, size=size, name="audit")
+        else:
+            strips = row_blocks(n, size)
+            parts = [audit(rows_of(X, rows), *(one[rows] for one in given)) for rows in strips]
+        truth = in_order(parts)
+        size_of = float(np.linalg.norm(truth))
         error = float(np.linalg.norm(result.W[chosen] - truth))
-        return (error / size if size > 0 else 0.0), len(chosen) * n
+        return (error / size_of if size_of > 0 else 0.0), len(chosen) * n
 
     def scratch_bytes(self, width: int, run: Run) -> int:
         """Return what ``multiply`` allocates beside W and Ω."""
@@ -304,4 +350,8 @@ class DataOperator(PointsOperator):
 
 def _largest_sum(X: Any) -> float:
     """Return the largest ‖x‖₁ of the rows."""
-    return max(float(abs(rows_of(X, rows)).sum(axis=1).max()) for rows in data_blocks(X))
+    return max(mapped(X, _largest_sum_of, data_blocks(X)))
+
+
+def _largest_sum_of(block: Any) -> float:
+    return float(abs(block).sum(axis=1).max()) if block.shape[0] else 0.0

@@ -7,10 +7,12 @@ matrix and one product, both streamed over fixed blocks of rows.
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 
@@ -18,10 +20,8 @@ from sketchmeans._arrays import Array, FloatArray
 from sketchmeans.blocks import row_blocks, rows_of
 from sketchmeans.engine import ALONE, Crew, Pass, Run
 from sketchmeans.operators.base import THREAD_BYTES, KernelOperator, Right, matrix_of
-
-SPANS = 64
-"""Runs of blocks that are summed by themselves before their sums are added up: fixed, for they
-decide the bits, and many, so that threads wait little for each other."""
+from sketchmeans.operators.streams import Blockwise, Work, span_rows, stream_elsewhere, stream_here
+from sketchmeans.rows import Part, Ran, Rows
 
 
 class FeatureMap(ABC):
@@ -94,13 +94,15 @@ class FeatureOperator(KernelOperator):
     """
 
     map: FeatureMap
-    held: FloatArray | None = None
-    """B of all samples, where it is held in memory."""
+    held: Any = None
+    """B of all samples, where it is held in memory: here, or where the samples are."""
+    holds = False
+    """Whether B is held, of all samples or of those that a stream meets."""
 
     @property
     def stream_entries(self) -> int:
         """The kernel entries of one stream over all rows."""
-        return 0 if self.held is not None else self.shape[0] * self.map.entries
+        return 0 if self.holds else self.shape[0] * self.map.entries
 
     @property
     def stream_distances(self) -> int:
@@ -109,64 +111,84 @@ class FeatureOperator(KernelOperator):
 
     def block(self, rows: slice) -> FloatArray:
         """Return rows of B, which know nothing of weights."""
-        return self.map.block(self.samples(rows)) if self.held is None else self.held[rows]
+        return self.held[rows] if self.holds else self.map.block(self.samples(rows))
 
     def features(self, rows: slice) -> FloatArray:
         """Return rows of F in float64, scaled by the roots of the weights."""
         F = self.block(rows)
         if self.map.T is not None:
             F = F @ self.map.T.astype(F.dtype, copy=False)
-        F = F.astype(np.float64, copy=self.held is not None and self.map.T is None)
+        F = F.astype(np.float64, copy=self.holds and self.map.T is None)
         if self.root_weights is not None:
             F *= self.root_weights[rows, None]
         return F
 
+    def on(self, rows: Any, root_weights: FloatArray | None = None) -> Self:
+        """Return the same features of other rows, with their weights; of None, of no rows yet.
+
+        Where features are held, of rows of those.
+        """
+        other = copy.copy(self)
+        other.root_weights = root_weights
+        n = 0 if rows is None else rows.shape[0]
+        other.shape = (n, n)
+        other.held = rows if self.holds else None
+        other.take_rows(None if self.holds else rows)
+        return other
+
+    @abstractmethod
+    def take_rows(self, X: Any) -> None:
+        """Put these rows, or None, in the place of the samples."""
+
     def hold(self, run: Run = ALONE) -> None:
         """Make B once, n × width numbers, in place of once a stream."""
-        blocks = self._blocks()
-        first = self.block(blocks[0])
-        held = np.empty((self.shape[0], first.shape[1]), first.dtype)
-        held[blocks[0]] = first
-
-        def fill(rows: slice) -> None:
-            held[rows] = self.map.block(self.samples(rows))
-
-        with Crew(run.n_threads) as crew:
-            crew.each(fill, blocks[1:])
-        self.held = held
+        self.held = self.stream(self.blockwise(_made_block), run, stay=True, name="columns").kept[0]
+        self.holds = True
 
     def _blocks(self) -> list[slice]:
         return row_blocks(self.shape[0], self.map.rows_at_once)
 
-    def summed(
-        self, work: Callable[[slice], FloatArray], crew: Crew, progress: Callable[[int], None]
-    ) -> FloatArray:
-        """Return the sum of ``work`` over all blocks of rows: the same bits on any threads.
+    def blockwise(self, work: Callable[..., Part]) -> Blockwise:
+        """Return what does this with every block of rows of the map's own size."""
+        return Blockwise(work, self.map.rows_at_once)
 
-        Memory: a result per thread, and the total.
+    def span_rows(self) -> int:
+        """Return the rows of a span: whole blocks."""
+        return span_rows(self.shape[0], self.map.rows_at_once)
+
+    def stream(
+        self,
+        work: Work,
+        run: Run = ALONE,
+        *given: Any,
+        stay: bool = False,
+        sums: bool = False,
+        name: str = "stream",
+        crew: Crew | None = None,
+    ) -> Ran:
+        """Do ``work`` with every span of rows: the same bits on any threads, here or elsewhere.
+
+        Parameters
+        ----------
+        work : Work
+        run : Run
+        *given : arrays of n rows
+            Each span gets the rows that belong to its own.
+        stay : bool
+            Whether what is kept stays where the rows are; here it always does.
+        sums : bool
+            Whether there is something to add up: then no more spans run than there are threads.
+        name : str
+            What people are told that is being done.
+        crew : Crew, optional
+            Who does it, where there is one already.
         """
-        blocks = self._blocks()
-        length = -(-len(blocks) // SPANS)
-        found: dict[int, FloatArray] = {}
-
-        def compute(first: int) -> None:
-            sums = work(blocks[first])
-            for rows in blocks[first + 1 : first + length]:
-                sums += work(rows)
-            found[first] = sums
-
-        starts = range(0, len(blocks), length)
-        total: FloatArray | None = None
-        for group in (
-            starts[here : here + crew.n_threads] for here in range(0, len(starts), crew.n_threads)
-        ):
-            crew.each(compute, group)
-            for first in group:
-                part = found.pop(first)
-                total = part if total is None else np.add(total, part, out=total)
-            progress(min(group[-1] + length, len(blocks)))
-        assert total is not None
-        return total
+        source, size = self.held if self.holds else self.data, self.span_rows()
+        if isinstance(source, Rows):
+            return stream_elsewhere(
+                self, source, work, given, size=size, stay=stay, name=name, run=run
+            )
+        return stream_here(self, work, given, size=size, sums=sums, run=run, crew=crew)
 
     def gram(self, near: FloatArray, run: Run = ALONE) -> Gram:
         """Return FᵀF and FᵀJF from one stream; ``near`` is anything close to Fᵀu.
@@ -175,40 +197,17 @@ class FeatureOperator(KernelOperator):
         Rows that lose u·nearᵀ before they are multiplied leave a small correction.
         """
         u = self.carried / np.linalg.norm(self.carried)
-        lengths = np.empty(self.shape[0])
-
-        def work(rows: slice) -> FloatArray:
-            F = self.features(rows)
-            lengths[rows] = np.vecdot(F, F)
-            F -= np.outer(u[rows], near)
-            return np.concatenate([F.T @ F, (F.T @ u[rows])[:, None]], axis=1)
-
-        steps = len(self._blocks())
-        with Crew(run.n_threads) as crew:
-            total = self.summed(work, crew, lambda done: run.report(done, steps))
+        work = self.blockwise(partial(_gram_block, near=near))
+        (lengths,), total = self.stream(work, run, u, sums=True, name="gram")
         shifted, off = total[:, :-1], total[:, -1]
         across = np.outer(off, near)
         squared = shifted + across + across.T + np.outer(near, near)
         return Gram(squared, shifted - np.outer(off, off), near + off, lengths)
 
-    def product(self, coefficients: FloatArray, run: Run = ALONE) -> FloatArray:
+    def product(self, coefficients: FloatArray, run: Run = ALONE) -> Any:
         """Return F @ coefficients, n × width in float64, from one stream."""
-        right = self.map.expanded(coefficients)
-        out = np.empty((self.shape[0], right.shape[1]))
-        multiply = self.map.multiplier(right)
-
-        def expand(rows: slice) -> None:
-            if self.held is None:
-                out[rows] = multiply(self.samples(rows))
-            else:
-                out[rows] = self.held[rows].astype(np.float64, copy=False) @ right
-            if self.root_weights is not None:
-                out[rows] *= self.root_weights[rows, None]
-
-        blocks = self._blocks()
-        with Crew(run.n_threads) as crew:
-            crew.each(expand, blocks, lambda done: run.report(done, len(blocks)))
-        return out
+        work = self.blockwise(_Product(self.map, self.map.expanded(coefficients)))
+        return self.stream(work, run, stay=True, name="embed").kept[0]
 
     def _pass(self, right: Right, crew: Crew, run: Run) -> Pass:
         """Return K̂Ω = F(FᵀΩ) and what else one pass gives, in O(n · features · width).
@@ -216,23 +215,14 @@ class FeatureOperator(KernelOperator):
         Streams: 2. Memory: n × (width + 1) numbers, the Gram matrix of the features, and a block
         of F per thread.
         """
-        n = self.shape[0]
-        matrix, u = matrix_of(right), self.carried
-        width = matrix.shape[1]
-        blocks = self._blocks()
-        W, diagonal = np.empty((n, width + 1)), np.empty(n)
-
-        def project(rows: slice) -> FloatArray:
-            block = self.features(rows)
-            diagonal[rows] = np.vecdot(block, block)
-            return block.T @ np.concatenate([matrix[rows], u[rows, None], block], axis=1)
-
-        def expand(rows: slice) -> None:
-            W[rows] = self.features(rows) @ total[:, : width + 1]
-
-        steps = 2 * len(blocks)
-        total = self.summed(project, crew, lambda done: run.report(done, steps))  # Fᵀ[Ω, u, F]
-        crew.each(expand, blocks, lambda done: run.report(len(blocks) + done, steps))
+        width = right.shape[1] if isinstance(right, np.ndarray) else right.width
+        Omega = right if isinstance(self.data, Rows) else matrix_of(right)
+        work = self.blockwise(_project_block)
+        (diagonal,), total = self.stream(  # Fᵀ[Ω, u, F]
+            work, run.part(0, 2), Omega, self.carried, sums=True, name="project", crew=crew
+        )
+        work = self.blockwise(partial(product_block, coefficients=total[:, : width + 1]))
+        (W,), _ = self.stream(work, run.part(1, 2), name="expand", crew=crew)
         gram = total[:, width + 1 :]
         sum_of_squares = float(np.vdot(gram, gram))
         if not np.isfinite(sum_of_squares):
@@ -250,13 +240,11 @@ class FeatureOperator(KernelOperator):
             plain = self.unweighted()
             out = np.empty((X.shape[0], right.shape[1]))
 
-            def project(rows: slice) -> FloatArray:
-                return plain.features(rows).T @ right[rows]
-
             def expand(rows: slice) -> None:
                 out[rows] = multiply(rows_of(X, rows))
 
-            total = plain.summed(project, crew, lambda done: None)
+            work = plain.blockwise(_sums_block)
+            total = plain.stream(work, Run(), right, sums=True, name="project", crew=crew).total
             multiply = self.map.multiplier(self.map.expanded(total))
             blocks = row_blocks(X.shape[0], self.map.rows_at_once)
             crew.each(expand, blocks, lambda done: run.report(done, len(blocks)))
@@ -272,3 +260,59 @@ class FeatureOperator(KernelOperator):
         threads = run.n_threads
         own = 8 * (total * (1 + threads) + block * threads + 3 * self.shape[0])
         return own + threads * THREAD_BYTES
+
+
+def _made_block(part: FeatureOperator, rows: slice) -> Part:
+    """Make rows of B."""
+    return Part((part.map.block(part.samples(rows)),))
+
+
+def lengths_block(part: FeatureOperator, rows: slice) -> Part:
+    """Return ‖F_i‖² of rows."""
+    F = part.features(rows)
+    return Part((np.vecdot(F, F),))
+
+
+def _gram_block(part: FeatureOperator, rows: slice, u: FloatArray, *, near: FloatArray) -> Part:
+    """Return ‖F_i‖² of rows; and F'ᵀF' and F'ᵀu, where F' is F less u·nearᵀ."""
+    F = part.features(rows)
+    lengths = np.vecdot(F, F)
+    F -= np.outer(u, near)
+    return Part((lengths,), np.concatenate([F.T @ F, (F.T @ u)[:, None]], axis=1))
+
+
+def _project_block(part: FeatureOperator, rows: slice, Omega: Array, carried: FloatArray) -> Part:
+    """Return ‖F_i‖² of rows, and Fᵀ[Ω, u, F]."""
+    F = part.features(rows)
+    right = np.concatenate([Omega, carried[:, None], F], axis=1)
+    return Part((np.vecdot(F, F),), F.T @ right)
+
+
+def product_block(part: FeatureOperator, rows: slice, *, coefficients: FloatArray) -> Part:
+    """Return F times coefficients."""
+    return Part((part.features(rows) @ coefficients,))
+
+
+def _sums_block(part: FeatureOperator, rows: slice, right: Array) -> Part:
+    """Return Fᵀ times rows of a matrix."""
+    return Part((), part.features(rows).T @ right)
+
+
+class _Product:
+    """F times coefficients, by what the map has prepared for them once."""
+
+    def __init__(self, map: FeatureMap, right: FloatArray) -> None:
+        self.map, self.right = map, right
+        self._multiply = map.multiplier(right)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Product, (self.map, self.right)
+
+    def __call__(self, part: FeatureOperator, rows: slice) -> Part:
+        if not part.holds:
+            out = self._multiply(part.samples(rows))
+        else:
+            out = part.held[rows].astype(np.float64, copy=False) @ self.right
+        if part.root_weights is not None:
+            out *= part.root_weights[rows, None]
+        return Part((out,))

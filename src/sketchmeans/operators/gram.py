@@ -1,6 +1,6 @@
-"""FᵀF of sparse features that have as many numbers in every row, added up in the order of the rows.
+"""FᵀF of sparse features that have as many numbers in every row, from what two columns share.
 
-The native engine adds every product to a dense array; otherwise SciPy multiplies sparse matrices.
+The native engine adds to a dense array; otherwise SciPy multiplies sparse matrices.
 """
 
 from __future__ import annotations
@@ -11,40 +11,72 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blocks import row_blocks
 from sketchmeans.engine import Crew, engine_name
 from sketchmeans.engine.native import compiled
-
-Spans = Iterable[tuple[list[Any], Crew]]
-"""What was made of some spans of rows, one after the other, and a crew that has nothing to do."""
+from sketchmeans.operators.neighbor_features import regular_csr
 
 _STRIPES = 4
 """Parts of the matrix, at the least: one stays in the cache (benchmarks/nearest_anchors.py)."""
 
 
 def sums_densely() -> bool:
-    """Whether the native engine adds up FᵀF."""
+    """Whether the native engine adds up what anchors share."""
     return engine_name() == "native"
 
 
-def dense_gram(features: Spans, width: int, n_threads: int) -> FloatArray:
-    """Return FᵀF from rows of F, CSR matrices whose columns rise in every row.
+def dense_counts(found: Iterable[list[IntArray]], width: int, crew: Crew) -> FloatArray:
+    """Return in how many rows any two columns meet, right of the diagonal.
 
-    Memory: the result. A number of it is a sum over the rows in their order, so that threads may
-    share it in any way: each takes some rows of it, right of the diagonal.
+    Memory: the result. Each thread takes some rows of it.
+
+    Parameters
+    ----------
+    found : iterable of lists of arrays
+        The columns of rows, which rise in every row.
+    width : int
+    crew : Crew
+        Has nothing to do when it is asked.
     """
     G = np.zeros((width, width))
-    ends = _stripes(width, max(_STRIPES, 2 * n_threads))
-    for parts, crew in features:
+    ends = _stripes(width, max(_STRIPES, 2 * crew.n_threads))
+    ones = np.ones((0, 0))
+    for parts in found:
+        longest = max(len(columns) for columns in parts)
+        if len(ones) < longest:
+            ones = np.ones((longest, parts[0].shape[1]))
 
-        def add(stripe: tuple[int, int], parts: list[Any] = parts) -> None:
-            for F in parts:
-                columns = F.indices.reshape(F.shape[0], -1).astype(np.int32, copy=False)
-                compiled().add_gram(columns, F.data.reshape(columns.shape), *stripe, G)
+        def add(
+            stripe: tuple[int, int], parts: list[IntArray] = parts, ones: FloatArray = ones
+        ) -> None:
+            for columns in parts:
+                compiled().add_gram(columns, ones[: len(columns)], *stripe, G)
 
         crew.each(add, pairwise(ends))
-    return _mirrored(G)
+    return G
+
+
+def span_pairs(columns: IntArray, root: FloatArray, width: int) -> Any:
+    """Return what any two columns share of rows with these roots of weights.
+
+    Dense and right of the diagonal by the native engine, else sparse and whole.
+    """
+    numbers = np.repeat(root, columns.shape[1]).reshape(columns.shape)
+    if sums_densely():
+        G = np.zeros((width, width))
+        compiled().add_gram(columns, numbers, 0, width, G)
+        return G
+    M = regular_csr(columns, numbers, width)
+    return M.T @ M
+
+
+def finished(total: Any, scales: FloatArray) -> FloatArray:
+    """Return FᵀF from what any two columns share, and the numbers that belong to columns."""
+    G = _mirrored(total) if isinstance(total, np.ndarray) else total.toarray()
+    for rows in row_blocks(len(G), 512):
+        G[rows] *= np.outer(scales[rows], scales)
+    return G
 
 
 def _stripes(width: int, count: int) -> list[int]:
@@ -61,12 +93,3 @@ def _mirrored(G: FloatArray) -> FloatArray:
         for columns in blocks[index + 1 :]:
             G[columns, rows] = G[rows, columns].T
     return G
-
-
-def sparse_gram(products: Spans) -> FloatArray:
-    """Return FᵀF from FᵀF of spans, sparse matrices."""
-    total: Any = None
-    for parts, _ in products:
-        for part in parts:
-            total = part if total is None else total + part
-    return total.toarray()

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from sketchmeans._arrays import FloatArray
+from sketchmeans.blocks import rows_of
 from sketchmeans.operators.base import KernelOperator, NewPoints
 from sketchmeans.operators.cross import CrossKernel
-from sketchmeans.operators.features import FeatureMap, FeatureOperator
+from sketchmeans.operators.features import FeatureMap, FeatureOperator, lengths_block
 
 
 class LandmarkFeatures(FeatureMap):
@@ -46,6 +47,17 @@ class LandmarkFeatures(FeatureMap):
         return self.landmarks.multiplier(right)
 
 
+class _Samples:
+    """Rows alone, where nothing else is asked of the kernel that they belong to."""
+
+    def __init__(self, data: Any) -> None:
+        self.data = data
+
+    def samples(self, rows: slice) -> Any:
+        """Return some of them."""
+        return rows_of(self.data, rows)
+
+
 class LandmarkOperator(FeatureOperator):
     """K̂ = FFᵀ of landmarks, for the samples of another operator; K̂ ≼ K.
 
@@ -57,6 +69,8 @@ class LandmarkOperator(FeatureOperator):
     """
 
     map: LandmarkFeatures
+
+    operator: Any
 
     def __init__(self, operator: KernelOperator, map: LandmarkFeatures) -> None:
         super().__init__(operator.shape[0], np.float64, operator.weights)
@@ -78,14 +92,17 @@ class LandmarkOperator(FeatureOperator):
         """Return samples as the landmarks' kernel takes them."""
         return self.operator.samples(rows)
 
+    def take_rows(self, X: Any) -> None:
+        """Put these rows, or None, in the place of the samples."""
+        self.operator = _Samples(X)
+
     def _tile(self, rows: slice, columns: slice, out: FloatArray) -> FloatArray:
         plain = self.unweighted()
         return np.matmul(plain.features(rows), plain.features(columns).T, out=out)
 
     def _diagonal(self) -> FloatArray:
         plain = self.unweighted()
-        blocks = (plain.features(rows) for rows in self._blocks())
-        return np.concatenate([np.vecdot(F, F) for F in blocks])
+        return plain.stream(plain.blockwise(lengths_block), name="diagonal").kept[0]
 
     def against(self, X: Any) -> CrossKernel:
         """Return K̂ between new points and the samples."""

@@ -6,12 +6,13 @@ beside n, KΩ = Φ(ΦᵀΩ) gives the same W up to rounding without a single ker
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any
 
 import numpy as np
 
-from sketchmeans._arrays import Array, FloatArray, IntArray
+from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blocks import dense
 from sketchmeans.engine.passes import Pass
 from sketchmeans.kernels.definitions import Kernel, Polynomial, n_monomials
@@ -107,13 +108,18 @@ class FeatureMapOperator(FeatureOperator, PointsOperator):
         """What computes the products."""
         return "feature map"
 
+    def take_rows(self, X: Any) -> None:
+        """Put these rows, or None, in the place of the samples."""
+        self.points = copy.copy(self.points)
+        self.points.X = X
+
     def against(self, X: Any) -> CrossKernel:
         """Return the kernel between new rows and the samples; Φ(x)(Φᵀ·right) needs no entries."""
         shape = (X.shape[0], self.shape[0])
         product = self._new_product(X)
-        return CrossKernel(self._tiles(self._new(X)), shape, self.dtype, product, entries=0)
+        return CrossKernel(self._tiles(self.prepared(X)), shape, self.dtype, product, entries=0)
 
-    def relative_error(self, right: Array, result: Pass, seed: int) -> tuple[float, int]:
+    def relative_error(self, right: Any, result: Pass, seed: int) -> tuple[float, int]:
         """Return 0: the products are in float64, below the least error that is assumed anyway."""
         del right, result, seed
         return 0.0, 0

@@ -7,14 +7,15 @@ blocks of rows, added up in their order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from sketchmeans._arrays import FloatArray, IntArray
-from sketchmeans.blocks import masses, row_blocks, rows_of
+from sketchmeans.blocks import row_blocks, rows_of
 from sketchmeans.engine import ALONE, Crew, Run
 from sketchmeans.engine.nearest import PackedAnchors
 from sketchmeans.kernels.neighbors import NeighborOptions
@@ -28,8 +29,8 @@ from sketchmeans.operators.anchors import (
 )
 from sketchmeans.operators.base import NewPoints
 from sketchmeans.operators.cross import CrossKernel
-from sketchmeans.operators.features import FeatureOperator
-from sketchmeans.operators.gram import dense_gram, sparse_gram, sums_densely
+from sketchmeans.operators.features import FeatureOperator, product_block
+from sketchmeans.operators.gram import dense_counts, finished, span_pairs, sums_densely
 from sketchmeans.operators.neighbor_features import (
     NeighborFeatures,
     NeighborPoints,
@@ -37,9 +38,8 @@ from sketchmeans.operators.neighbor_features import (
     rows_at_once,
     squared_lengths,
 )
-
-_SPANS = 32
-"""Runs of blocks whose Gram matrices are made by themselves and added up in order."""
+from sketchmeans.operators.streams import span_rows
+from sketchmeans.rows import Part, Rows, is_sparse
 
 
 class NeighborOperator(FeatureOperator):
@@ -87,7 +87,7 @@ class NeighborOperator(FeatureOperator):
     @property
     def stream_distances(self) -> int:
         """The distances that one stream over all rows takes."""
-        return 0 if self.held is not None else self.shape[0] * self.map.count
+        return 0 if self.holds else self.shape[0] * self.map.count
 
     def planned_sizes(self) -> tuple[int, int, int]:
         """Return, before they are found, anchors of a set, of all sets, and numbers of a row."""
@@ -99,15 +99,14 @@ class NeighborOperator(FeatureOperator):
 
     def span_rows(self) -> int:
         """Return the rows of a span: whole blocks."""
-        n, size = self.shape[0], self._rows_at_once()
-        return -(-n // (size * _SPANS)) * size
+        return span_rows(self.shape[0], self._rows_at_once())
 
     def block_bytes(self) -> int:
         """Return what the nearest anchors of a block of rows take while they are looked for."""
         rows, p = min(self.shape[0], self._rows_at_once()), self.n_features
         m, _, stored = self.planned_sizes()
         least = 4 * self.row_bytes(rows) + rows * 8 * 6 * stored
-        if sparse.issparse(self._X):
+        if is_sparse(self._X):
             # scikit-learn's own: distances of some hundred rows and anchors at a time.
             return least + rows * 8 * (4 * (self.options.n_neighbors + MORE) + 512)
         if searched_natively(self._X):
@@ -142,9 +141,14 @@ class NeighborOperator(FeatureOperator):
                 one.only(np.flatnonzero(each)) for one, each in zip(graphs, sums, strict=True)
             ]
         self.map = NeighborFeatures(frame, graphs, sums)
-        if self.held is not None:
-            for rows in row_blocks(len(self.held.data)):  # NumPy copies indices to make them wide
-                self.held.data[rows] = self.map.scales[self.held.indices[rows]]
+        if isinstance(self.held, Rows):
+            work = partial(_features_of, scales=self.map.scales)
+            self.held = self.held.run(work, size=self.span_rows(), stay=True, name="features")[0][0]
+        elif self.holds:
+            numbers = np.empty(self.held.shape)
+            for rows in row_blocks(len(numbers)):  # NumPy copies indices to make them wide
+                numbers[rows] = self.map.scales[self.held[rows]]
+            self.held = regular_csr(self.held, numbers, self.map.count)
         return distances
 
     def _find_graphs(self, frame: Frame) -> list[Anchors]:
@@ -169,47 +173,48 @@ class NeighborOperator(FeatureOperator):
 
         The numbers of F wait for what the anchors hold.
         """
-        n, stored = self.shape[0], self.map.stored
-        columns = np.empty((n, stored if run.pack else 0), np.int32)
-        mass, steps = masses(self.weights, n), len(self._blocks())
-
-        def visit(rows: slice) -> FloatArray:
-            found = self.map.neighbors(self.samples(rows))
-            if run.pack:
-                columns[rows] = found
-            held = np.bincount(found.ravel(), np.repeat(mass[rows], stored), self.map.count)
-            return held.astype(np.float64, copy=False)
-
-        with Crew(run.n_threads) as crew:
-            total = self.summed(visit, crew, lambda done: run.report(done, steps))
-        self.held = None
+        self.held, self.holds = None, False
+        work = self.blockwise(partial(_visit_block, keep=run.pack))
+        kept, total = self.stream(work, run, stay=True, sums=True, name="nearest-anchors")
         if run.pack:
-            self.held = regular_csr(columns, np.empty(columns.shape), self.map.count)
+            self.held, self.holds = kept[0], True
         ends = np.cumsum([len(one) for one in self.map.graphs])
         sums = np.split(total, ends[:-1])
         return [held / one.n_neighbors for held, one in zip(sums, self.map.graphs, strict=True)]
 
+    def take_rows(self, X: Any) -> None:
+        """Put these rows, or None, in the place of the samples."""
+        self._X, self._known_diagonal = X, None
+
     def block(self, rows: slice) -> Any:
         """Return rows of F, a CSR matrix that knows nothing of weights."""
-        if self.held is not None:
+        if self.holds:
             return rows_of(self.held, rows)
+        columns = self.anchors_of(rows)
+        return regular_csr(columns, self.map.scales[columns], self.map.count)
+
+    def anchors_of(self, rows: slice) -> IntArray:
+        """Return the nearest anchors of samples in every set, counted through."""
+        if self.holds:
+            F = rows_of(self.held, rows)
+            return F.indices.reshape(F.shape[0], -1).astype(np.int32, copy=False)
         blocks = row_blocks(rows.stop - rows.start, self.map.rows_at_once)
         parts = [
-            self.map.block(self.samples(slice(rows.start + part.start, rows.start + part.stop)))
+            self.map.neighbors(self.samples(slice(rows.start + part.start, rows.start + part.stop)))
             for part in blocks
         ]
-        return parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def few_rows(self, rows: IntArray) -> Any:
         """Return some rows of F by their numbers, as ``block`` does."""
-        if self.held is not None:
+        if self.holds:
             return self.held[rows]
         blocks = row_blocks(len(rows), self.map.rows_at_once)
         return sparse.vstack([self.map.block(self._X[rows[b]]) for b in blocks], format="csr")
 
     def distances_of(self, n_rows: int) -> int:
         """Return the distances that ``few_rows`` takes."""
-        return 0 if self.held is not None else n_rows * self.map.count
+        return 0 if self.holds else n_rows * self.map.count
 
     def features(self, rows: slice) -> Any:
         """Return rows of F, a CSR matrix, scaled by the roots of the weights."""
@@ -217,27 +222,6 @@ class NeighborOperator(FeatureOperator):
 
     def _weighted(self, F: Any, rows: slice) -> Any:
         return F if self.root_weights is None else scaled_rows(F, self.root_weights[rows])
-
-    def _over_spans(
-        self, work: Callable[[slice], Any], run: Run, at_once: int | None = None
-    ) -> Iterator[tuple[list[Any], Crew]]:
-        """Yield what ``work`` makes of spans of rows, in their order, and a crew that is idle.
-
-        As many at a time as there are threads, where nothing else is said.
-        """
-        size = at_once or run.n_threads
-        spans = row_blocks(self.shape[0], self.span_rows())
-        found: dict[int, Any] = {}
-
-        def one(index: int) -> None:
-            found[index] = work(spans[index])
-
-        with Crew(run.n_threads) as crew:
-            for first in range(0, len(spans), size):
-                group = range(first, min(first + size, len(spans)))
-                crew.each(one, group)
-                yield [found.pop(index) for index in group], crew
-                run.report(group.stop, len(spans))
 
     def all_features(self) -> Any:
         """Return F as a whole, for few samples; the diagonal of K is met with it."""
@@ -247,38 +231,49 @@ class NeighborOperator(FeatureOperator):
         return self._weighted(F, rows)
 
     def gram_of_features(self, run: Run = ALONE) -> FloatArray:
-        """Return FᵀF, from one stream, which also meets the diagonal of K."""
-        lengths = np.empty(self.shape[0])
+        """Return FᵀF, from one stream, which also meets the diagonal of K.
 
-        def work(rows: slice) -> Any:
-            F = self.block(rows)
-            lengths[rows] = squared_lengths(F)
-            return self._weighted(F, rows)
-
-        def multiplied(rows: slice) -> Any:
-            F = work(rows)
-            return F.T @ F
-
-        if sums_densely():
-            # Views of F that is held cost nothing, and a stripe stays in the cache through all.
-            views = self.held is not None and self.root_weights is None
-            spans = self._over_spans(work, run, _SPANS if views else None)
-            total = dense_gram(spans, self.map.count, run.n_threads)
+        A number of F is that of its anchor, times the root of a weight. So what is summed up is how
+        much of the samples two anchors share; without weights that is a count, and exact.
+        """
+        if self.root_weights is None and sums_densely() and not isinstance(self._X, Rows):
+            total, lengths = self._counted(run)
         else:
-            total = sparse_gram(self._over_spans(multiplied, run))
+            (lengths,), total = self.stream(_shared_span, run, sums=True, name="gram")
         self._known_diagonal = lengths
-        return total
+        return finished(total, self.map.scales)
 
-    def product(self, coefficients: FloatArray, run: Run = ALONE) -> FloatArray:
+    def _counted(self, run: Run) -> tuple[FloatArray, FloatArray]:
+        """Return in how many samples two anchors meet, and ‖F_i‖²; threads share one matrix."""
+        lengths = np.empty(self.shape[0])
+        spans = row_blocks(self.shape[0], self.span_rows())
+
+        def visited() -> Iterator[list[IntArray]]:
+            at_once = len(spans) if self.holds else run.n_threads
+            for first in range(0, len(spans), at_once):
+                group = range(first, min(first + at_once, len(spans)))
+                crew.each(visit, group)
+                yield [found.pop(index) for index in group]
+                run.report(group.stop, len(spans))
+
+        def visit(index: int) -> None:
+            found[index] = self.anchors_of(spans[index])
+            lengths[spans[index]] = self.lengths_of(spans[index], found[index])
+
+        found: dict[int, IntArray] = {}
+        with Crew(run.n_threads) as crew:
+            return dense_counts(visited(), self.map.count, crew), lengths
+
+    def lengths_of(self, rows: slice, columns: IntArray) -> FloatArray:
+        """Return ‖F_i‖² of samples whose nearest anchors are known."""
+        parts = row_blocks(rows.stop - rows.start, self.map.rows_at_once)
+        numbers = (self.map.scales[columns[part]] for part in parts)
+        return np.concatenate([np.vecdot(one, one) for one in numbers])
+
+    def product(self, coefficients: FloatArray, run: Run = ALONE) -> Any:
         """Return F @ coefficients, n × width in float64, from one stream."""
-        out = np.empty((self.shape[0], coefficients.shape[1]))
-
-        def work(rows: slice) -> None:
-            out[rows] = self.features(rows) @ coefficients
-
-        for _ in self._over_spans(work, run):
-            pass
-        return out
+        work = self.blockwise(partial(product_block, coefficients=coefficients))
+        return self.stream(work, run, stay=True, name="embed").kept[0]
 
     def _tile(self, rows: slice, columns: slice, out: FloatArray) -> FloatArray:
         out[...] = (self.block(rows) @ self.block(columns).T).toarray()
@@ -286,8 +281,8 @@ class NeighborOperator(FeatureOperator):
 
     def _diagonal(self) -> FloatArray:
         if self._known_diagonal is None:
-            parts = [squared_lengths(self.block(rows)) for rows in self._blocks()]
-            self._known_diagonal = np.concatenate(parts)
+            work = self.blockwise(_lengths_block)
+            self._known_diagonal = self.stream(work, name="diagonal").kept[0]
         return self._known_diagonal
 
     def against(self, X: Any) -> CrossKernel:
@@ -305,3 +300,29 @@ class NeighborOperator(FeatureOperator):
     def landmarks_at(self, X: Any, *, fine: bool = True) -> NewPoints:
         """Refuse: this kernel has anchors of its own."""
         raise ValueError("the neighbours kernel has anchors, and takes no landmarks.")
+
+
+def _visit_block(part: NeighborOperator, rows: slice, *, keep: bool) -> Part:
+    """Return the nearest anchors of samples, if they are kept, and what each anchor holds."""
+    found = part.map.neighbors(part.samples(rows))
+    weights = None if part.root_weights is None else part.root_weights[rows] ** 2
+    mass = None if weights is None else np.repeat(weights, found.shape[1])
+    held = np.bincount(found.ravel(), mass, part.map.count)
+    return Part((found,) if keep else (), held.astype(np.float64, copy=False))
+
+
+def _features_of(columns: IntArray, *, scales: FloatArray) -> Part:
+    """Return F of rows whose nearest anchors are known."""
+    return Part((regular_csr(columns, scales[columns], len(scales)),))
+
+
+def _shared_span(part: NeighborOperator, rows: slice) -> Part:
+    """Return ‖F_i‖² of rows, and how much of them any two anchors share."""
+    columns = part.anchors_of(rows)
+    root = np.ones(len(columns)) if part.root_weights is None else part.root_weights[rows]
+    return Part((part.lengths_of(rows, columns),), span_pairs(columns, root, part.map.count))
+
+
+def _lengths_block(part: NeighborOperator, rows: slice) -> Part:
+    """Return ‖F_i‖² of rows."""
+    return Part((squared_lengths(part.block(rows)),))

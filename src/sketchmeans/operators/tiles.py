@@ -142,19 +142,26 @@ class NativeTiles:
         The same object for K itself; new points and the samples for predictions.
     omega : Panels
         The rows of Ω that belong to ``right``.
+    rows : int, optional
+        Of a tile, where these samples are a part of all.
     """
 
     def __init__(
-        self, plain: PlainTiles, left: PackedPoints, right: PackedPoints, omega: Panels
+        self,
+        plain: PlainTiles,
+        left: PackedPoints,
+        right: PackedPoints,
+        omega: Panels,
+        rows: int | None = None,
     ) -> None:
         self.plain, self.left, self.right, self.omega = plain, left, right, omega
         self.argument = Argument.of(plain.kernel, omega.dtype)
         self.statistic = plain.kernel.statistic
-        self.tile_rows = native_tile_rows(right.points.n_samples)
+        self.tile_rows = rows or native_tile_rows(right.points.n_samples)
         self.by_panels = by_panels(left.points)
         self._scratch = threading.local()
 
-    def add(self, rows: slice, columns: slice, W: FloatArray, diagonal: FloatArray) -> float:
+    def add(self, rows: slice, columns: slice, W: Any, diagonal: FloatArray) -> float:
         """Add the products of one tile; see ``engine.passes.Tiles``."""
         if rows != columns:
             return self._add(rows, columns, W, None)
@@ -165,14 +172,13 @@ class NativeTiles:
             squares += 2 * sum(self._add(part, other, W, None) for other in parts[i + 1 :])
         return squares
 
-    def diagonal_entries(self, rows: int) -> int:
+    @staticmethod
+    def diagonal_entries(rows: int) -> int:
         """Return the kernel entries of a tile on the diagonal: half of it, and half its parts."""
         sizes = [part.stop - part.start for part in diagonal_parts(slice(0, rows))]
         return (rows * rows + sum(size * size for size in sizes)) // 2
 
-    def _add(
-        self, rows: slice, columns: slice, W: FloatArray, diagonal: FloatArray | None
-    ) -> float:
+    def _add(self, rows: slice, columns: slice, W: Any, diagonal: FloatArray | None) -> float:
         squares = self._tile(
             rows,
             columns,
@@ -294,7 +300,7 @@ class NativeTiles:
             self._scratch.space = np.empty(size, self.omega.dtype)
         return self._scratch.space[:size].reshape(shape)
 
-    def _second_look(self, rows: slice, columns: slice, W: FloatArray) -> float:
+    def _second_look(self, rows: slice, columns: slice, W: Any) -> float:
         """Return the sum of squares where float32 could not hold it, or say what is not finite."""
         T = self.plain(rows, columns)
         if self.left.weights is not None:

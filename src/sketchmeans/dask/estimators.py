@@ -1,0 +1,280 @@
+"""The estimators for Dask collections: the local ones, given rows that are elsewhere."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import uuid
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, Self
+
+import dask.array as da
+import numpy as np
+from dask.delayed import delayed
+from distributed import Client, get_client
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from sketchmeans._arrays import FloatArray
+from sketchmeans.blocks import stacked
+from sketchmeans.dask.inputs import place, weights_of
+from sketchmeans.dask.placed import DaskRows, identity
+from sketchmeans.estimators import cluster, embedding
+from sketchmeans.estimators.parts import gathered, without_samples
+
+SHARED = (
+    "cluster_centers_",
+    "inertia_",
+    "n_iter_",
+    "certificate_",
+    "eigenvalues_",
+    "rank_",
+    "width_",
+    "n_landmarks_",
+    "gamma_",
+    "stats_",
+    "n_features_in_",
+    "feature_names_in_",
+)
+"""What a fit leaves behind that is small, and the same as locally."""
+
+
+def with_client(local: type) -> Callable[[type], type]:
+    """Give a class the parameters of a local estimator, and ``client``."""
+    signature = inspect.signature(local.__init__)  # type: ignore[misc]
+    parameters = [*signature.parameters.values()]
+    own = inspect.Parameter("client", inspect.Parameter.KEYWORD_ONLY, default=None)
+
+    def __init__(self: Any, *args: Any, client: Any = None, **options: Any) -> None:
+        bound = signature.bind(self, *args, **options)
+        bound.apply_defaults()
+        for name, value in list(bound.arguments.items())[1:]:
+            setattr(self, name, value)
+        self.client = client
+
+    __init__.__signature__ = signature.replace(parameters=[*parameters, own])  # type: ignore[attr-defined]
+
+    def decorate(cls: Any) -> Any:
+        cls.__init__ = __init__
+        cls._local = local
+        return cls
+
+    return decorate
+
+
+class DaskEstimator(BaseEstimator):
+    """What both estimators share: a local estimator that is fitted to rows on workers."""
+
+    _local: type
+    client: Any
+
+    def _client(self) -> Client:
+        if self.client is not None:
+            return self.client
+        try:
+            return get_client()
+        except ValueError as error:
+            raise ValueError(
+                "no Dask client was found: start one, client = distributed.Client(), or give one "
+                "as client=."
+            ) from error
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit to a Dask collection, on its cluster.
+
+        Parameters
+        ----------
+        X : Dask array of shape (n_samples, n_features), or Dask dataframe
+            Dense, or with sparse blocks. Its chunks do not change the result.
+        y : ignored
+        sample_weight : array or Dask array of shape (n_samples,), optional
+        """
+        client = self._client()
+        placed = place(X, client)
+        options = {k: v for k, v in self.get_params(deep=False).items() if k != "client"}
+        model: Any = self._local(**options)
+        placed.rows.names = placed.names
+        model.fit(placed.rows, sample_weight=weights_of(sample_weight, client))
+        for name in SHARED:
+            self.__dict__.pop(name, None)
+            if hasattr(model, name):
+                setattr(self, name, getattr(model, name))
+        self._model, self._samples = model, placed.rows
+        self.embedding_ = _as_dask_array(client, model.embedding_, placed.sizes)
+        if hasattr(model, "labels_"):
+            self.labels_ = _as_dask_array(client, model.labels_, placed.sizes)
+        self._finish(model)
+        return self
+
+    def _finish(self, model: Any) -> None:
+        """Leave to workers what is not needed here."""
+        self._embedding = model.embedding_
+        model.embedding_ = None
+
+    def to_local(self) -> Any:
+        """Return the local estimator: what it holds of all samples is fetched.
+
+        Its embedding and labels, n × (rank + 1) numbers; after "one-pass" also the samples, which
+        predictions need.
+        """
+        check_is_fitted(self, "embedding_")
+        model = copy.copy(self._model)
+        model.embedding_ = (
+            self._embedding[:] if isinstance(self._embedding, DaskRows) else self._embedding
+        )
+        return gathered(model)
+
+    def _lazy_model(self) -> Any:
+        """Return the model as a task: small, or with all samples where predictions need them."""
+        light, rows = without_samples(self._model)
+        if rows is None:
+            return delayed(light, pure=False)
+        assert isinstance(rows, DaskRows)
+        chunks = [delayed(chunk) for chunk in rows.chunks[0]]
+        return delayed(_with_samples)(light, chunks)
+
+    def _blocks(self, X: Any) -> da.Array:
+        """Return new points as an array with one chunk of columns."""
+        check_is_fitted(self, "embedding_")
+        if hasattr(X, "to_dask_array"):
+            X = X.to_dask_array()
+        if not isinstance(X, da.Array):
+            raise TypeError(
+                f"X is a {type(X).__name__}: give a Dask array or dataframe, or ask to_local(), "
+                "which takes others."
+            )
+        if X.ndim != 2 or X.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has shape {X.shape}, where the model was fitted to {self.n_features_in_} "
+                "features."
+            )
+        return X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
+
+    def transform(self, X: Any) -> da.Array:
+        """Return the embedding of new points, lazily: a Dask array with the chunks of X."""
+        X = self._blocks(X)
+        dtype = np.float32 if X.dtype == np.float32 else np.float64
+        chunks = (X.chunks[0], (self.rank_,))
+        return X.map_blocks(
+            _call,
+            model=self._lazy_model(),
+            method="transform",
+            width=self.rank_,
+            dtype=dtype,
+            chunks=chunks,
+            name=None,
+            token="sketchmeans-transform",
+        )
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> da.Array:
+        """Fit, and return ``embedding_``."""
+        return self.fit(X, sample_weight=sample_weight).embedding_
+
+
+@with_client(embedding.KernelEmbedding)
+class KernelEmbedding(DaskEstimator):
+    """``sketchmeans.KernelEmbedding`` for Dask arrays and dataframes, on their cluster.
+
+    The parameters are those of the local estimator, and ``client``; the result is the same, to the
+    bit, on processors of one kind. Client: a few numbers per sample; after "one-pass" W, n ×
+    width. A worker: its rows, and a few matrices of landmarks × landmarks.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        The cluster; the client that was started last if left out. For the others, see
+        ``sketchmeans.KernelEmbedding``.
+
+    Attributes
+    ----------
+    embedding_ : Dask array of shape (n_samples, rank_)
+        With the chunks of X. The others are those of the local estimator.
+    """
+
+
+@with_client(cluster.KernelKMeans)
+class KernelKMeans(DaskEstimator):
+    """``sketchmeans.KernelKMeans`` for Dask arrays and dataframes, on their cluster.
+
+    The parameters are those of the local estimator, and ``client``; the result is the same, to the
+    bit, on processors of one kind. Client: a few numbers per sample; after "one-pass" W, n ×
+    width. A worker: its rows, and a few matrices of landmarks × landmarks, or anchors × anchors.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        The cluster; the client that was started last if left out. For the others, see
+        ``sketchmeans.KernelKMeans``.
+
+    Attributes
+    ----------
+    labels_ : Dask array of shape (n_samples,)
+        With the chunks of X.
+    embedding_ : Dask array of shape (n_samples, rank_)
+        With the chunks of X. The others are those of the local estimator.
+    """
+
+    def predict(self, X: Any) -> da.Array:
+        """Return the nearest clusters of new points, lazily: a Dask array with the chunks of X."""
+        X = self._blocks(X)
+        return X.map_blocks(
+            _call,
+            model=self._lazy_model(),
+            method="predict",
+            width=None,
+            dtype=np.int32,
+            drop_axis=1,
+            token="sketchmeans-predict",
+        )
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> da.Array:
+        """Fit, and return ``labels_``."""
+        return self.fit(X, sample_weight=sample_weight).labels_
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return minus the objective of X."""
+        check_is_fitted(self, "embedding_")
+        client = self._client()
+        placed = place(X, client)
+        weights = weights_of(sample_weight, client)
+        model = client.submit(identity, self._lazy_model().compute(), pure=False)
+        chunks, sizes = placed.rows.chunks
+        ends = np.cumsum([0, *sizes])
+        parts = [None if weights is None else weights[a:b] for a, b in pairwise(ends)]
+        return float(
+            sum(client.gather(client.map(_score, [model] * len(chunks), chunks, parts, pure=False)))
+        )
+
+
+def _score(model: Any, X: Any, weights: FloatArray | None) -> float:
+    return model.score(X, sample_weight=weights)
+
+
+def _call(X: Any, *, model: Any, method: str, width: int | None) -> Any:
+    """Predict or embed a block of rows, which may be empty."""
+    if not X.shape[0]:
+        shape = (0,) if width is None else (0, width)
+        return np.zeros(shape, np.int32 if width is None else X.dtype)
+    return getattr(model, method)(X)
+
+
+def _with_samples(model: Any, chunks: list[Any]) -> Any:
+    """Return a model that holds its samples."""
+    return gathered(model, stacked(chunks))
+
+
+def _as_dask_array(client: Client, rows: Any, sizes: list[int]) -> da.Array:
+    """Return an array, or rows on workers, as a Dask array with such chunks."""
+    width = rows.shape[1:]
+    if isinstance(rows, DaskRows):
+        futures = rows.cut_at(sizes)
+    else:
+        ends = np.cumsum([0, *sizes])
+        parts = [rows[a:b] for a, b in pairwise(ends)]
+        futures = client.map(identity, parts, pure=False)
+    name = f"sketchmeans-rows-{uuid.uuid4().hex}"
+    rest = (0,) * len(width)
+    graph = {(name, index, *rest): future for index, future in enumerate(futures)}
+    chunks = (tuple(sizes), *((one,) for one in width))
+    return da.Array(graph, name, chunks, dtype=rows.dtype)

@@ -1,0 +1,185 @@
+"""From Dask collections to rows on workers, checked where they are."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import dask.array as da
+import numpy as np
+from dask.base import is_dask_collection
+from dask.delayed import Delayed, delayed
+from distributed import Client, Future
+from scipy import sparse
+
+from sketchmeans._arrays import FloatArray
+from sketchmeans.dask.placed import DaskRows, follow
+from sketchmeans.estimators.checks import canonical_csr, plain_array
+
+
+class Collection(NamedTuple):
+    """A Dask collection as a list of blocks of rows."""
+
+    blocks: list[Delayed]
+    sizes: list[int]
+    """Rows of each block."""
+    names: list[str] | None
+    """Of the columns, where it is a dataframe."""
+    width: int
+
+
+class Facts(NamedTuple):
+    """What a task saw of a block of rows."""
+
+    rows: int
+    columns: int
+    dtype: str
+    nnz: int | None
+    trouble: tuple[int, str] | None
+    """Where something is not finite, and what."""
+
+
+def checked_block(block: Any) -> Any:
+    """Return a block of rows as the estimators take it: float32 or float64, dense or CSR."""
+    if hasattr(block, "to_numpy") and not isinstance(block, np.ndarray):
+        block = block.to_numpy()
+    if sparse.issparse(block) or hasattr(block, "tocsr"):
+        block = sparse.csr_matrix(block)
+        kind = block.dtype
+        block = block if kind in (np.float32, np.float64) else block.astype(np.float64)
+        return canonical_csr(block)
+    block = np.asarray(block)
+    if block.ndim != 2:
+        raise ValueError(
+            f"X has blocks of {block.ndim} dimensions, where rows and columns are needed. Reshape "
+            "X, such as X.reshape(-1, 1) for one feature."
+        )
+    if block.dtype not in (np.float32, np.float64):
+        if block.dtype.kind not in "fiub":
+            block = numbers(block)
+        block = block.astype(np.float64)
+    return np.ascontiguousarray(plain_array(block))
+
+
+def numbers(block: Any) -> Any:
+    """Return objects as numbers, or say which is none."""
+    try:
+        return block.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"X holds something that is no number ({error}): kernels need numbers. Leave such "
+            "columns out, or encode them first."
+        ) from error
+
+
+def facts_of(block: Any) -> Facts:
+    """Look at a block of rows: sizes, and where something is not finite."""
+    values = block.data if sparse.issparse(block) else block
+    trouble = None
+    finite = np.isfinite(values)
+    if not finite.all():
+        if sparse.issparse(block):
+            place = int(np.argmin(finite))
+            row, value = int(np.searchsorted(block.indptr, place, side="right")) - 1, values[place]
+        else:
+            row = int(np.argmin(finite.all(axis=1)))
+            value = values[row][~finite[row]][0]
+        trouble = (row, "NaN" if np.isnan(value) else "infinity")
+    nnz = int(block.nnz) if sparse.issparse(block) else None
+    return Facts(block.shape[0], block.shape[1], block.dtype.str, nnz, trouble)
+
+
+def collection_of(X: Any, client: Client) -> Collection:
+    """Return the blocks of a Dask array or dataframe; refuse what is none."""
+    if not is_dask_collection(X):
+        raise TypeError(
+            f"X is a {type(X).__name__}, and sketchmeans.dask takes Dask arrays and dataframes: "
+            "dask.array.from_array(X, chunks=(100_000, -1)), or fit sketchmeans.KernelKMeans."
+        )
+    if hasattr(X, "to_dask_array"):  # a dataframe
+        names = [str(name) for name in X.columns]
+        blocks = list(X.to_delayed())
+        sizes = client.gather(client.compute([rows_in(block) for block in blocks]))
+        return Collection(blocks, [int(size) for size in sizes], names, len(names))
+    if not isinstance(X, da.Array):
+        raise TypeError(f"X is a {type(X).__name__}: give a Dask array or dataframe.")
+    if X.ndim != 2:
+        raise ValueError(
+            f"X has {X.ndim} dimensions, where rows and columns are needed. Reshape it first, "
+            "such as X.reshape(-1, 1) for one feature."
+        )
+    if X.numblocks[1] > 1:
+        X = X.rechunk({1: -1})
+    blocks = list(X.to_delayed().ravel())
+    sizes = list(X.chunks[0])
+    if any(np.isnan(size) for size in sizes):
+        sizes = client.gather(client.compute([rows_in(block) for block in blocks]))
+    return Collection(blocks, [int(size) for size in sizes], None, int(X.shape[1]))
+
+
+def rows_in(block: Delayed) -> Delayed:
+    """Return the number of rows of a block that is not known yet."""
+    return delayed(_rows)(block)
+
+
+def _rows(block: Any) -> int:
+    return int(block.shape[0])
+
+
+class Placed(NamedTuple):
+    """Data on workers, as a fit takes them."""
+
+    rows: DaskRows
+    sizes: list[int]
+    """Rows of the blocks of the collection, empty ones too."""
+    names: list[str] | None
+
+
+def place(X: Any, client: Client) -> Placed:
+    """Bring a collection to the workers, and check it there.
+
+    Empty blocks are left out. What is not finite is refused, by its row among all.
+    """
+    collection = collection_of(X, client)
+    full = [index for index, size in enumerate(collection.sizes) if size]
+    if not full:
+        raise ValueError("X has no rows: a fit needs at least one sample.")
+    blocks = [delayed(checked_block)(collection.blocks[index]) for index in full]
+    futures: list[Future] = client.compute(blocks)
+    follow(futures, None)
+    facts: list[Facts] = client.gather(client.map(facts_of, futures, pure=False))
+    first = facts[0]
+    starts = np.cumsum([0, *(one.rows for one in facts)])
+    for start, one in zip(starts[:-1], facts, strict=True):
+        if one.trouble is not None:
+            row, value = one.trouble
+            raise ValueError(
+                f"Input X contains {value}: the first is in row {start + row}. Leave such rows "
+                "out, or fill in what is missing, such as by sklearn.impute.SimpleImputer."
+            )
+    dtypes = {np.dtype(one.dtype) for one in facts}
+    kinds = {one.nnz is None for one in facts}
+    if len(kinds) > 1:
+        raise ValueError(
+            "some blocks of X are sparse and some are dense: make all of one kind, such as by "
+            "X.map_blocks(scipy.sparse.csr_matrix)."
+        )
+    dtype = max(dtypes, key=lambda one: one.itemsize)
+    if len(dtypes) > 1:
+        futures = client.map(_cast, futures, [dtype] * len(futures), pure=False)
+    nnz = None if first.nnz is None else sum(one.nnz or 0 for one in facts)
+    rows = DaskRows(client, futures, [one.rows for one in facts], first.columns, dtype, nnz)
+    return Placed(rows, collection.sizes, collection.names)
+
+
+def _cast(block: Any, dtype: Any) -> Any:
+    return block.astype(dtype)
+
+
+def weights_of(sample_weight: Any, client: Client) -> FloatArray | None:
+    """Return weights as an array here, a number for each sample; they may be a collection."""
+    if sample_weight is None or not is_dask_collection(sample_weight):
+        return sample_weight
+    if hasattr(sample_weight, "to_dask_array"):
+        sample_weight = sample_weight.to_dask_array()
+    found = client.compute(sample_weight).result()
+    return np.asarray(found, dtype=np.float64).reshape(-1)

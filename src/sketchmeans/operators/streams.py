@@ -1,0 +1,150 @@
+"""A stream over all rows of a feature map: one plan, and two who run it.
+
+The plan is a fixed grid. Rows are cut into blocks, blocks make up spans, and what spans give is
+added up in the tree of ``sketchmeans.rows``. What a span gives is a pure function of its rows::
+
+    rows ──▶ span 0 ──▶ block, block, … ──▶ kept, summand ──┐
+         ──▶ span 1 ──▶ block, block, … ──▶ kept, summand ──┤ in their order, in a tree
+         ──▶ …                                              └──▶ total
+
+Threads of this process run it where the rows are here; where they are elsewhere (``Rows``), each
+span is a task there. The bits are the same: the grid depends on the sizes of the data alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from sketchmeans._arrays import FloatArray
+from sketchmeans.blocks import row_blocks
+from sketchmeans.engine import Crew, Run
+from sketchmeans.rows import Kept, Part, Ran, Rows, TreeSum
+
+SPANS, LONGEST = 64, 1 << 18
+"""Spans, about, and the most rows of one: fixed, for they decide the bits; many, so that threads
+wait little for each other, and short enough for a worker of a cluster."""
+
+
+class Work(Protocol):
+    """What is done with a span of rows: a function that can be sent elsewhere."""
+
+    def __call__(self, part: Any, rows: slice, *given: Any) -> Part:
+        """Return what these rows of an operator give; ``given`` are rows that belong to them."""
+
+
+@dataclass(frozen=True)
+class Blockwise:
+    """Work that is done a block at a time; what blocks of a span give is added in their order."""
+
+    work: Callable[..., Part]
+    size: int
+
+    def __call__(self, part: Any, rows: slice, *given: Any) -> Part:
+        """Go through the span."""
+        kept: list[Kept] = []
+        total: Any = None
+        for block in row_blocks(rows.stop - rows.start, self.size):
+            here = slice(rows.start + block.start, rows.start + block.stop)
+            found = self.work(part, here, *(one[block] for one in given))
+            kept.append(found.kept)
+            if found.summand is not None:
+                total = found.summand if total is None else np.add(total, found.summand, out=total)
+        return Part(tuple(np.concatenate(one) for one in zip(*kept, strict=True)), total)
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """A span's work as it is sent to where its rows are."""
+
+    operator: Any
+    """Without rows."""
+    work: Work
+    weighted: bool
+
+    def __call__(self, rows: Any, *given: Any) -> Part:
+        """Do the work on rows that are here now."""
+        root = given[0] if self.weighted else None
+        part = self.operator.on(rows, root)
+        return self.work(part, slice(0, rows.shape[0]), *given[1 if self.weighted else 0 :])
+
+
+def span_rows(n: int, block: int) -> int:
+    """Return the rows of a span of such blocks."""
+    blocks = -(-n // block)
+    return block * max(min(-(-blocks // SPANS), LONGEST // block), 1)
+
+
+class _Joined:
+    """Arrays of all rows, filled by spans."""
+
+    def __init__(self, n: int) -> None:
+        self._n, self._lock = n, threading.Lock()
+        self.arrays: Kept = ()
+
+    def put(self, rows: slice, kept: Kept) -> None:
+        with self._lock:
+            if not self.arrays:
+                self.arrays = tuple(np.empty((self._n, *one.shape[1:]), one.dtype) for one in kept)
+        for whole, one in zip(self.arrays, kept, strict=True):
+            whole[rows] = one
+
+
+def stream_here(
+    operator: Any,
+    work: Work,
+    given: tuple[Any, ...],
+    *,
+    size: int,
+    sums: bool,
+    run: Run,
+    crew: Crew | None = None,
+) -> Ran:
+    """Run a stream on threads: memory is what is kept, and with ``sums`` a sum per thread."""
+    spans = row_blocks(operator.shape[0], size)
+    joined, total = _Joined(operator.shape[0]), TreeSum()
+    found: dict[int, Any] = {}
+
+    def compute(index: int) -> None:
+        rows = spans[index]
+        part = work(operator, rows, *(one[rows] for one in given))
+        joined.put(rows, part.kept)
+        found[index] = part.summand
+
+    with Crew(run.n_threads) if crew is None else nullcontext(crew) as crew:
+        at_once = crew.n_threads if sums else len(spans)
+        for first in range(0, len(spans), at_once):
+            group = range(first, min(first + at_once, len(spans)))
+            crew.each(compute, group, partial(_report, run, first, len(spans)))
+            for index in group:
+                if (part := found.pop(index)) is not None:
+                    total.add(part)
+    return Ran(joined.arrays, total.total())
+
+
+def _report(run: Run, before: int, total: int, done: int) -> None:
+    run.report(before + done, total)
+
+
+def stream_elsewhere(
+    operator: Any,
+    source: Rows,
+    work: Work,
+    given: tuple[Any, ...],
+    *,
+    size: int,
+    stay: bool,
+    name: str,
+    run: Run,
+) -> Ran:
+    """Send a stream to where the rows are."""
+    root: FloatArray | None = operator.root_weights
+    task = Elsewhere(operator.on(None), work, root is not None)
+    given = given if root is None else (root, *given)
+    return source.run(task, *given, size=size, stay=stay, name=name, progress=run.progress)
