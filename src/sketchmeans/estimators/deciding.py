@@ -123,3 +123,16 @@ def prefers_landmarks(n: int, n_features: int, n_clusters: int | None) -> bool:
     passes = n * (n_features + 20 + 4 * rank)
     streams = m * (3 * m + (3 + REFINEMENTS) * (n_features + 40)) + 4e9 / n
     return passes > streams
+
+
+def refuse_elsewhere(estimator: Any, decision: Decision, operator: KernelOperator) -> None:
+    """Refuse what needs the samples, or whole columns of K, in one place."""
+    for name, value, unfit, instead in (
+        ("method", decision.method, ("exact",), '"one-pass" or "nystrom"'),
+        ("sketch", estimator.sketch, ("leverage", "column-norm"), '"auto"'),
+    ):
+        if value in unfit and not isinstance(operator, NeighborOperator):
+            raise ValueError(
+                f"{setting(name, value)} is not offered on a cluster: it needs whole columns of "
+                f"the kernel in one place. Choose {instead}, or fit on one machine."
+            )

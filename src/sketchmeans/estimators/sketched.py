@@ -23,7 +23,7 @@ from sketchmeans.estimators.checks import (
     check_rank,
     refuse_unread,
 )
-from sketchmeans.estimators.deciding import Decision, decide, hinted_method
+from sketchmeans.estimators.deciding import Decision, decide, hinted_method, refuse_elsewhere
 from sketchmeans.estimators.embedded import (
     Embedded,
     replaced_rows,
@@ -44,6 +44,7 @@ from sketchmeans.operators import (
     NeighborOperator,
     SparseOperator,
 )
+from sketchmeans.rows import Rows
 from sketchmeans.text import called, setting
 
 
@@ -111,6 +112,8 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             dtype = dtype if dtype in (np.float32, np.float64) else np.dtype(np.float64)
             operator = data.operator
             decision = decide(self, operator)
+            if isinstance(data.X, Rows):
+                refuse_elsewhere(self, decision, operator)
         low_rank, plan, width, cost = self._approximate(
             data, decision, dtype, int(seeds[0]), progress
         )

@@ -1,0 +1,98 @@
+"""Workers that are lost in the middle of a fit cost what they held, and no bit of the result."""
+
+import os
+import signal
+import threading
+
+import dask.array as da
+import numpy as np
+import pytest
+from clusters import opened, same_fits
+from sklearn.datasets import make_blobs
+
+import sketchmeans
+from sketchmeans import dask as placed
+
+
+def killed():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def crashed():
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def left():
+    os._exit(1)
+
+
+class LosesWorkers:
+    """A client that loses a worker, by one of the ways above, when some tasks are done."""
+
+    def __init__(self, client, how, after):
+        self.client, self.how, self.left = client, how, after
+        self.lost = threading.Event()
+
+    def __getattr__(self, name):
+        return getattr(self.client, name)
+
+    def map(self, *args, **options):
+        self.left -= 1
+        futures = self.client.map(*args, **options)
+        if self.left == 0:
+            worker = next(iter(self.client.scheduler_info(n_workers=-1)["workers"]))
+            self.client.run(self.how, workers=[worker], wait=False)
+            self.lost.set()
+        return futures
+
+
+@pytest.mark.parametrize(
+    ("how", "after", "options"),
+    [
+        (killed, 6, {}),
+        (crashed, 9, {"kernel": "rbf", "n_landmarks": 300}),
+        (left, 4, {"kernel": "rbf", "method": "one-pass", "n_refine": 1}),
+    ],
+    ids=["SIGKILL", "segmentation fault", "exit"],
+)
+def test_a_fit_survives_the_loss_of_a_worker_to_the_bit(how, after, options, monkeypatch):
+    monkeypatch.setattr("sketchmeans.dask.meetings.ENTRIES", 2_000_000)
+    X = make_blobs(6000, n_features=6, centers=5, cluster_std=2.0, random_state=1)[0]
+    local = sketchmeans.KernelKMeans(5, random_state=0, **options).fit(X)
+    with opened(2) as client:
+        losing = LosesWorkers(client, how, after)
+        model = placed.KernelKMeans(5, random_state=0, client=losing, **options)
+        model.fit(da.from_array(X, chunks=(1500, -1)))
+        assert losing.lost.is_set()
+        same_fits(local, model)
+
+
+def test_a_fit_whose_client_is_closed_meanwhile_ends_with_an_error():
+    X = da.random.default_rng(0).normal(size=(100_000, 6), chunks=(10_000, -1))
+    found = []
+    with opened(1) as client:
+
+        def fit():
+            try:
+                placed.KernelKMeans(5, random_state=0, client=client).fit(X)
+            except BaseException as error:
+                found.append(error)
+
+        thread = threading.Thread(target=fit)
+        thread.start()
+        thread.join(1.0)
+        assert thread.is_alive()
+        client.close()
+        thread.join(60)
+        assert not thread.is_alive()
+    (error,) = found
+    assert "cancel" in repr(error).lower() or "clos" in repr(error).lower()
+
+
+def test_an_error_in_a_task_is_the_error_of_the_fit(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(3000, 3)) * 1e120
+    with opened(1) as client:
+        lazy = da.from_array(X, chunks=(1000, -1))
+        model = placed.KernelKMeans(2, kernel="polynomial", client=client)
+        with pytest.raises(ValueError, match="cannot square it"):
+            model.fit(lazy)
