@@ -23,7 +23,11 @@ N = 6000
 RAGGED = (1000, 2500, 0, 1, 2499)
 FITS = {
     "neighbors": {},
-    "neighbors made again": {"memory_limit": "60MB"},
+    "neighbors made again": {
+        "kernel_params": {"n_anchors": 60},
+        "memory_limit": "32MB",
+        "n_jobs": 1,
+    },
     "landmarks": {"kernel": "rbf", "method": "nystrom"},
     "landmarks held": {"kernel": "linear", "method": "nystrom", "n_landmarks": 6, "rank": 5},
     "landmarks streamed": {"kernel": "laplacian", "method": "nystrom", "n_landmarks": 800},
@@ -120,6 +124,32 @@ def test_predict_and_transform_are_lazy_and_those_of_the_local_model(client, nam
     loaded = sketchmeans.load(tmp_path / "model.skm")
     np.testing.assert_array_equal(loaded.predict(X), local.predict(X))
     np.testing.assert_array_equal(loaded.labels_, local.labels_)
+
+
+DEGENERATE = {
+    "one sample": (np.ones((1, 2)), 1, {}),
+    "one sample, rbf": (np.ones((1, 2)), 1, {"kernel": "rbf"}),
+    "one feature, one cluster": (np.arange(10.0)[:, None], 1, {}),
+    "equal samples": (np.ones((50, 3)), 3, {}),
+    "zeros": (np.zeros((60, 3)), 2, {"kernel": "linear"}),
+    "two distinct rows": (np.repeat(np.eye(2), 20, axis=0), 3, {"kernel": "rbf"}),
+    "whole numbers": (np.arange(300).reshape(100, 3) % 7, 3, {"kernel": "rbf"}),
+    "an outlier": (np.vstack([np.eye(30), np.full((1, 30), 1e8)]), 3, {"kernel": "rbf"}),
+    "a share of the trace": (
+        np.sin(np.arange(2000.0)).reshape(400, 5),
+        3,
+        {"kernel": "rbf", "rank": 0.8, "method": "nystrom"},
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_few_and_equal_samples_are_no_trouble(client, name):
+    X, n_clusters, options = DEGENERATE[name]
+    local = sketchmeans.KernelKMeans(n_clusters, random_state=0, **options).fit(X)
+    model = placed.KernelKMeans(n_clusters, random_state=0, **options)
+    same_fits(local, model.fit(da.from_array(X, chunks=(7, 2))))
 
 
 def test_an_embedding_alone_is_the_same(client):
