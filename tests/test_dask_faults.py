@@ -7,10 +7,10 @@ import threading
 import dask.array as da
 import numpy as np
 import pytest
-from clusters import opened, same_fits
 from sklearn.datasets import make_blobs
 
 import sketchmeans
+from clusters import opened, same_fits
 from sketchmeans import dask as placed
 
 
