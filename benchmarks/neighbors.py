@@ -1,21 +1,23 @@
 """The neighbours kernel at its defaults: twenty seeds, growth with n, and why these defaults.
 
-Four parts, each by name, or all of them. ``seeds``: NMI of twenty draws of the curved and the
+Five parts, each by name, or all of them. ``seeds``: NMI of twenty draws of the curved and the
 stretched sets. ``growth``: cores and shells of 20 features in float32 from 20,000 samples to a
 million, beside scikit-learn's KMeans with ten starts and, at 20,000, SpectralClustering; every fit
 in a process of its own, peak memory above data and imports. ``choices``: the mean NMI over the sets
 of ``benchmarks.kernel_sets`` with other anchors, neighbours, graphs, ranks, refinements, rows of
-length one, or weights that fall with the distance (three seeds); ``walks`` the same of walks. ::
+length one, or weights that fall with the distance (three seeds); ``walks`` the same of walks.
+``placing``: forty draws of sets on which it matters where anchors stand. ::
 
-    python -m benchmarks.neighbors [seeds] [growth] [walks] [choices]
+    python -m benchmarks.neighbors [seeds] [growth] [walks] [choices] [placing]
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any
 from unittest.mock import patch
 
@@ -25,15 +27,17 @@ from scipy.sparse.linalg import eigsh
 from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.datasets import make_moons
 from sklearn.metrics import normalized_mutual_info_score as nmi
+from sklearn.mixture import GaussianMixture
 
+from benchmarks.anchor_shapes import shaped
 from benchmarks.data import cores_and_shells
 from benchmarks.kernel_sets import SETS, scored
 from benchmarks.processes import forget_peak, measured, peak_bytes
 from benchmarks.timing import SEED, Report, Target, environment, facts
-from sketchmeans import KernelKMeans
+from sketchmeans import KernelKMeans, centers
 from sketchmeans.estimators import many_rows, walks
 from sketchmeans.kernels.neighbors import NeighborOptions
-from sketchmeans.operators import NeighborOperator
+from sketchmeans.operators import NeighborOperator, anchors, neighbors
 from sketchmeans.operators.neighbor_features import regular_csr
 
 DRAWN = ("moons .05", "circles", "two spirals", "three spirals", "stretched blobs", "moons .1")
@@ -132,12 +136,12 @@ def falling(name: str, seed: int, steepness: float) -> float:
     operator.build()
     rows, parts = operator.map.frame.rows(X), []
     rows = rows.toarray() if sparse.issparse(rows) else rows
-    for anchors in operator.map.graphs:
-        found = anchors.nearest(rows)
-        squares = np.square(rows[:, None] - anchors.points[found]).sum(axis=2)
+    for graph in operator.map.graphs:
+        found = graph.nearest(rows)
+        squares = np.square(rows[:, None] - graph.points[found]).sum(axis=2)
         farthest = np.maximum(squares.max(axis=1, keepdims=True), 1e-300)
         z = np.exp(-steepness * squares / farthest)
-        Z = regular_csr(found, z / z.sum(axis=1, keepdims=True), len(anchors))
+        Z = regular_csr(found, z / z.sum(axis=1, keepdims=True), len(graph))
         parts.append(
             Z
             @ sparse.diags_array(1 / np.sqrt(np.maximum(np.asarray(Z.sum(axis=0)).ravel(), 1e-300)))
@@ -236,7 +240,73 @@ def _chosen(name: str, seed: int, **choice: Any) -> float:
         return ours(name, seed, kernel_params=choice, **options)
 
 
-PARTS = {"seeds": seeds, "growth": growth, "walks": walks_compared, "choices": choices}
+def roomier(*powers: float) -> Callable[[], AbstractContextManager[Any]]:
+    """Place anchors by these powers of the room of rows, one set of them after the other."""
+
+    def around() -> AbstractContextManager[Any]:
+        turns, find = itertools.cycle(powers), neighbors.find_anchors
+
+        def placed(*given: Any) -> Any:
+            with patch.object(anchors, "ROOMIER", next(turns)):
+                return find(*given)
+
+        return patch.object(neighbors, "find_anchors", placed)
+
+    return around
+
+
+def plus_plus() -> AbstractContextManager[Any]:
+    """Start K-means for anchors from k-means++, and let all rows count alike."""
+    stack = ExitStack()
+    stack.enter_context(roomier(0)())
+    stack.enter_context(patch.object(centers, "_FEW", 10**6))
+    return stack
+
+
+PLACES: dict[str, dict[str, Any]] = {
+    "the default: power 0.5": {},
+    **{f"power {power:g}": {"around": roomier(power)} for power in (0, 0.25, 0.75)},
+    "two sets of power 0, two of 0.75": {"around": roomier(0, 0, 0.75, 0.75)},
+    "power 0.5, 400 anchors": {"n_anchors": 400},
+    "power 0.5, 4 neighbours": {"n_neighbors": 4},
+    "power 0, from k-means++": {"around": plus_plus},
+    "power 0.5, nearness by local shape": {"around": shaped},
+}
+COUNTED, HALF = ("stretched blobs", "three spirals", "moons .1"), 20
+
+
+def placing() -> Report:
+    """Compare where anchors stand: twenty draws for choosing, and twenty that had no part in it."""
+    report = Report()
+    mixtures = [_mixture(seed) for seed in range(2 * HALF)]
+    rows = []
+    for label, choice in PLACES.items():
+        row = [label]
+        for name in COUNTED:
+            good = [_chosen(name, seed, **choice) >= 0.95 for seed in range(2 * HALF)]
+            row.append(f"{sum(good[:HALF])} + {sum(good[HALF:])}")
+        varied = [_chosen("varied blobs", seed, **choice) for seed in range(2 * HALF)]
+        row.append(f"{np.mean(varied) - np.mean(mixtures):+.3f}")
+        inner = [_chosen("blob in blob", seed, **choice) for seed in range(2 * HALF)]
+        rows.append([*row, f"{np.mean(inner):.3f}"])
+        print(*rows[-1], sep=", ", flush=True)
+    header = [*COUNTED, "varied blobs, over GaussianMixture", "blob in blob"]
+    report.table(["anchors", *header], rows)
+    return report
+
+
+def _mixture(seed: int) -> float:
+    X, y, k = SETS["varied blobs"](seed)
+    return float(nmi(y, GaussianMixture(k, random_state=seed).fit_predict(X)))
+
+
+PARTS = {
+    "seeds": seeds,
+    "growth": growth,
+    "walks": walks_compared,
+    "choices": choices,
+    "placing": placing,
+}
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits, load_iris, make_blobs, make_circles, make_moons
 from sklearn.metrics import normalized_mutual_info_score as nmi
 
@@ -16,7 +17,7 @@ from sketchmeans.engine import Run
 from sketchmeans.kernels.neighbors import METRICS, NeighborOptions
 from sketchmeans.lowrank import Request, approximate
 from sketchmeans.operators import NeighborOperator
-from sketchmeans.operators.anchors import Anchors, Frame
+from sketchmeans.operators.anchors import Anchors, Frame, room
 
 N = 300
 
@@ -234,7 +235,8 @@ def test_a_tight_memory_limit_makes_features_again_and_gives_the_same_bits():
     for model in (tight, least):
         assert model.labels_.tobytes() == free.labels_.tobytes()
         assert model.embedding_.tobytes() == free.embedding_.tobytes()
-    assert free.stats_["distances"] == 60_000 * free.stats_["anchors"]
+    placing = 4 * 10_000 * 2000  # of each set a subsample, with four rows for an anchor
+    assert free.stats_["distances"] == 60_000 * free.stats_["anchors"] + placing
     assert least.stats_["distances"] > free.stats_["distances"]
 
 
@@ -260,7 +262,7 @@ def test_weights_are_duplicated_rows_in_the_objective_given_the_same_anchors(mon
     labels = np.random.default_rng(3).integers(0, 3, N)
     one = built(X, weights.astype(float), n_anchors=40)
     other = NeighborOperator(repeated, one.options)
-    other._find_graphs = lambda frame: one.map.graphs
+    other._find_graphs = lambda frame: (one.map.graphs, 0)
     monkeypatch.setattr(Frame, "of", lambda X, metric: one.map.frame)
     other.build()
     np.testing.assert_allclose(np.hstack(one.map.held), np.hstack(other.map.held), rtol=1e-13)
@@ -394,6 +396,52 @@ def test_wide_sparse_rows_have_samples_for_anchors():
     assert (model.predict(X) == model.labels_).all()
 
 
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_the_room_of_a_row_reaches_to_the_eleventh_nearest_in_the_medians_units(kind):
+    X = data()
+    X[:20] = X[0]  # copies have no room
+    X[20] = 1e9
+    X = np.where(np.abs(X) < 0.5, 0, X)
+    others = X[:200]
+    distances = np.sort(cdist(X, others), axis=1)[:, 10]
+    truth = np.clip(distances / np.median(distances[distances > 0]), 0.01, 100)
+    given = (X, others) if kind == "dense" else map(sparse.csr_matrix, (X, others))
+    found = room(*given)
+    np.testing.assert_allclose(found, truth, rtol=1e-9)
+    assert found.min() == found[0] == 0.01
+    assert found.max() == found[20] == 100
+    assert (room(X[:20], X[:20]) == 1).all()
+
+
+@pytest.mark.parametrize("weighting", ["none", "some"])
+def test_thin_places_have_more_anchors_than_samples_alone_would_give_them(weighting, monkeypatch):
+    random = np.random.default_rng(0)
+    thin = np.arange(1000) < 500
+    X = np.where(thin, 16, 1)[:, None] * random.normal(size=(1000, 2)) + 100 * thin[:, None]
+
+    def share():
+        sets = built(X, weights_of(weighting, 1000), n_anchors=300).map.graphs
+        return np.mean([one.points[:, 0] > 50 for one in sets])
+
+    roomier = share()
+    monkeypatch.setattr("sketchmeans.operators.anchors.ROOMIER", 0)
+    alike = share()
+    assert 0.45 < alike < 0.6
+    # 16 times the room: rows count four times as much, 0.8 of the whole; with less than one row
+    # in two an anchor, not all of that is reached.
+    assert alike + 0.1 < roomier < 0.85
+
+
+@pytest.mark.parametrize("seed", [3, 7])
+def test_the_thin_end_of_a_stretched_blob_stays_with_it(seed, monkeypatch):
+    centers = make_blobs(random_state=170, return_centers=True)[2]
+    X, y = make_blobs(1500, centers=centers, random_state=seed)
+    X = X @ [[0.6, -0.6], [-0.4, 0.8]]
+    found = nmi(y, KernelKMeans(3, random_state=seed).fit_predict(X))
+    monkeypatch.setattr("sketchmeans.operators.anchors.ROOMIER", 0)
+    assert nmi(y, KernelKMeans(3, random_state=seed).fit_predict(X)) < 0.95 < found
+
+
 def test_nearest_anchors_are_those_of_all_distances_and_ties_go_to_the_first():
     random = np.random.default_rng(0)
     for points in (random.normal(size=(40, 3)), random.integers(0, 3, (40, 3)).astype(float)):
@@ -436,7 +484,8 @@ def test_equal_rows_of_other_weights_have_one_label(distinct, n_refine):
 def test_distances_of_samples_without_weight_are_counted(asked):
     model = KernelKMeans(3, kernel_params={"n_anchors": 30}, random_state=0)
     model.fit(data(), sample_weight=weights_of("zeros"))
-    assert model.stats_["distances"] == sum(asked) == N * 120
+    placing = np.count_nonzero(weights_of("zeros")) * 480
+    assert model.stats_["distances"] == sum(asked) == N * 120 + placing
 
 
 def test_every_set_of_anchors_is_drawn_also_where_sampled_ones_repeat():
@@ -491,7 +540,7 @@ def test_distances_are_counted(asked, monkeypatch):
         assert model.stats_["distances"] == sum(asked)
         assert model.stats_["kernel_entries"] == model.stats_["passes"] == 0
         if pack:
-            assert sum(asked) == n * 120  # one visit
+            assert sum(asked) == n * 120 + n * 4 * min(n, 120)  # one visit, after placing
         asked.clear()
         model.predict(X)
         assert sum(asked) == n * 120

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-FAN = 16
+FAN = 8
 """Sums that are added up in their order before their sum goes on; fixed, for it decides the bits.
 
 A tree and not a row: on a cluster no task then waits for all others, and none receives all sums.

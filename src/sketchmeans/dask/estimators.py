@@ -13,7 +13,7 @@ import dask.array as da
 import numpy as np
 from dask.delayed import delayed
 from distributed import Client, get_client
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans._arrays import FloatArray
@@ -21,7 +21,7 @@ from sketchmeans.blocks import stacked
 from sketchmeans.dask.inputs import place, weights_of
 from sketchmeans.dask.placed import DaskRows, identity
 from sketchmeans.estimators import cluster, embedding
-from sketchmeans.estimators.parts import gathered, without_samples
+from sketchmeans.estimators.parts import check_options, gathered, without_samples
 
 SHARED = (
     "cluster_centers_",
@@ -69,6 +69,15 @@ class DaskEstimator(BaseEstimator):
     _local: type
     client: Any
 
+    def __sklearn_clone__(self) -> Self:
+        """Return the same without what was fitted; a client is shared, and not copied."""
+        options = {name: clone(value, safe=False) for name, value in self._options().items()}
+        return type(self)(**options, client=self.client)
+
+    def _options(self) -> dict[str, Any]:
+        """Return the parameters of the local estimator."""
+        return {k: v for k, v in self.get_params(deep=False).items() if k != "client"}
+
     def _client(self) -> Client:
         if self.client is not None:
             return self.client
@@ -90,27 +99,20 @@ class DaskEstimator(BaseEstimator):
         y : ignored
         sample_weight : array or Dask array of shape (n_samples,), optional
         """
+        model: Any = self._local(**self._options())
+        check_options(model)
         client = self._client()
         placed = place(X, client)
-        options = {k: v for k, v in self.get_params(deep=False).items() if k != "client"}
-        model: Any = self._local(**options)
-        placed.rows.names = placed.names
         model.fit(placed.rows, sample_weight=weights_of(sample_weight, client))
         for name in SHARED:
             self.__dict__.pop(name, None)
             if hasattr(model, name):
                 setattr(self, name, getattr(model, name))
-        self._model, self._samples = model, placed.rows
+        self._model = model
         self.embedding_ = _as_dask_array(client, model.embedding_, placed.sizes)
         if hasattr(model, "labels_"):
             self.labels_ = _as_dask_array(client, model.labels_, placed.sizes)
-        self._finish(model)
         return self
-
-    def _finish(self, model: Any) -> None:
-        """Leave to workers what is not needed here."""
-        self._embedding = model.embedding_
-        model.embedding_ = None
 
     def to_local(self) -> Any:
         """Return the local estimator: what it holds of all samples is fetched.
@@ -120,9 +122,8 @@ class DaskEstimator(BaseEstimator):
         """
         check_is_fitted(self, "embedding_")
         model = copy.copy(self._model)
-        model.embedding_ = (
-            self._embedding[:] if isinstance(self._embedding, DaskRows) else self._embedding
-        )
+        if isinstance(model.embedding_, DaskRows):
+            model.embedding_ = model.embedding_[:]
         return gathered(model)
 
     def _lazy_model(self) -> Any:

@@ -16,17 +16,6 @@ from sketchmeans.dask.placed import DaskRows, follow
 from sketchmeans.estimators.checks import canonical_csr, plain_array
 
 
-class Collection(NamedTuple):
-    """A Dask collection as a list of blocks of rows."""
-
-    blocks: list[Delayed]
-    sizes: list[int]
-    """Rows of each block."""
-    names: list[str] | None
-    """Of the columns, where it is a dataframe."""
-    width: int
-
-
 class Facts(NamedTuple):
     """What a task saw of a block of rows."""
 
@@ -88,18 +77,15 @@ def facts_of(block: Any) -> Facts:
     return Facts(block.shape[0], block.shape[1], block.dtype.str, nnz, trouble)
 
 
-def collection_of(X: Any, client: Client) -> Collection:
-    """Return the blocks of a Dask array or dataframe; refuse what is none."""
+def blocks_of(X: Any) -> tuple[list[Delayed], list[str] | None]:
+    """Return the blocks of rows of a Dask array or dataframe, and the names of its columns."""
     if not is_dask_collection(X):
         raise TypeError(
             f"X is a {type(X).__name__}, and sketchmeans.dask takes Dask arrays and dataframes: "
             "dask.array.from_array(X, chunks=(100_000, -1)), or fit sketchmeans.KernelKMeans."
         )
     if hasattr(X, "to_dask_array"):  # a dataframe
-        names = [str(name) for name in X.columns]
-        blocks = list(X.to_delayed())
-        sizes = client.gather(client.compute([rows_in(block) for block in blocks]))
-        return Collection(blocks, [int(size) for size in sizes], names, len(names))
+        return list(X.to_delayed()), [str(name) for name in X.columns]
     if not isinstance(X, da.Array):
         raise TypeError(f"X is a {type(X).__name__}: give a Dask array or dataframe.")
     if X.ndim != 2:
@@ -109,20 +95,7 @@ def collection_of(X: Any, client: Client) -> Collection:
         )
     if X.numblocks[1] > 1:
         X = X.rechunk({1: -1})
-    blocks = list(X.to_delayed().ravel())
-    sizes = list(X.chunks[0])
-    if any(np.isnan(size) for size in sizes):
-        sizes = client.gather(client.compute([rows_in(block) for block in blocks]))
-    return Collection(blocks, [int(size) for size in sizes], None, int(X.shape[1]))
-
-
-def rows_in(block: Delayed) -> Delayed:
-    """Return the number of rows of a block that is not known yet."""
-    return delayed(_rows)(block)
-
-
-def _rows(block: Any) -> int:
-    return int(block.shape[0])
+    return list(X.to_delayed().ravel()), None
 
 
 class Placed(NamedTuple):
@@ -131,24 +104,19 @@ class Placed(NamedTuple):
     rows: DaskRows
     sizes: list[int]
     """Rows of the blocks of the collection, empty ones too."""
-    names: list[str] | None
 
 
 def place(X: Any, client: Client) -> Placed:
-    """Bring a collection to the workers, and check it there.
+    """Bring a collection to the workers, where each block is made once, and check it there.
 
     Empty blocks are left out. What is not finite is refused, by its row among all.
     """
-    collection = collection_of(X, client)
-    full = [index for index, size in enumerate(collection.sizes) if size]
-    if not full:
-        raise ValueError("X has no rows: a fit needs at least one sample.")
-    blocks = [delayed(checked_block)(collection.blocks[index]) for index in full]
-    futures: list[Future] = client.compute(blocks)
+    blocks, names = blocks_of(X)
+    futures: list[Future] = client.compute([delayed(checked_block)(block) for block in blocks])
     follow(futures, None)
     facts: list[Facts] = client.gather(client.map(facts_of, futures, pure=False))
-    first = facts[0]
-    starts = np.cumsum([0, *(one.rows for one in facts)])
+    sizes = [one.rows for one in facts]
+    starts = np.cumsum([0, *sizes])
     for start, one in zip(starts[:-1], facts, strict=True):
         if one.trouble is not None:
             row, value = one.trouble
@@ -156,19 +124,35 @@ def place(X: Any, client: Client) -> Placed:
                 f"Input X contains {value}: the first is in row {start + row}. Leave such rows "
                 "out, or fill in what is missing, such as by sklearn.impute.SimpleImputer."
             )
+    full = [index for index, size in enumerate(sizes) if size]
+    if not full:
+        raise ValueError("X has no rows: a fit needs at least one sample.")
+    futures, facts = [futures[index] for index in full], [facts[index] for index in full]
+    _check_alike(facts)
     dtypes = {np.dtype(one.dtype) for one in facts}
-    kinds = {one.nnz is None for one in facts}
-    if len(kinds) > 1:
+    dtype = max(dtypes, key=lambda one: one.itemsize)
+    if len(dtypes) > 1:
+        futures = client.map(_cast, futures, [dtype] * len(futures), pure=False)
+    nnz = None if facts[0].nnz is None else sum(one.nnz or 0 for one in facts)
+    full_sizes = [one.rows for one in facts]
+    rows = DaskRows(client, futures, full_sizes, facts[0].columns, dtype, nnz)
+    rows.names = names
+    return Placed(rows, sizes)
+
+
+def _check_alike(facts: list[Facts]) -> None:
+    """Refuse blocks that cannot be rows of one matrix."""
+    if len({one.nnz is None for one in facts}) > 1:
         raise ValueError(
             "some blocks of X are sparse and some are dense: make all of one kind, such as by "
             "X.map_blocks(scipy.sparse.csr_matrix)."
         )
-    dtype = max(dtypes, key=lambda one: one.itemsize)
-    if len(dtypes) > 1:
-        futures = client.map(_cast, futures, [dtype] * len(futures), pure=False)
-    nnz = None if first.nnz is None else sum(one.nnz or 0 for one in facts)
-    rows = DaskRows(client, futures, [one.rows for one in facts], first.columns, dtype, nnz)
-    return Placed(rows, collection.sizes, collection.names)
+    columns = {one.columns for one in facts}
+    if len(columns) > 1:
+        raise ValueError(
+            f"blocks of X have {min(columns)} to {max(columns)} columns, where all must have as "
+            "many."
+        )
 
 
 def _cast(block: Any, dtype: Any) -> Any:

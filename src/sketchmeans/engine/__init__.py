@@ -13,11 +13,13 @@ One pass visits every pair of samples once and keeps only W::
         │   │   │   │ ╲ │
         └───┴───┴───┴───┘
 
-**The order.** ``schedule.tournament`` pairs the blocks as in a round-robin tournament. Within a
-round no block of W is touched twice: threads need no locks and no copies of W of their own, so
-memory stays at n × width. A tile waits until both of its blocks have played the rounds before, so
-every block of W is summed in the same order whatever the number of threads. The grid depends on n
-alone. Hence the same bits for any number of threads and any memory limit.
+**The order.** Tiles make up strips of rows (``strips``), and ``schedule.tournament`` pairs these as
+in a round-robin tournament. What two strips give to each other is summed by itself, and added to W
+when both have played the rounds before: no strip of W is touched twice in a round, threads need no
+locks and no copies of W of their own, and memory stays at n × width and two strips per thread. So
+every strip of W is summed in the same order whatever the number of threads, and on a cluster too,
+where a pair of strips is a task. The grid depends on n alone. Hence the same bits for any number of
+threads or workers and any memory limit.
 
 **What else a pass carries.** A column of ones beside Ω gives the row sums K1, and the sum of
 squares of each tile gives ‖K‖_F²: together they cost a twentieth of a pass, and bounds on the

@@ -41,7 +41,8 @@ class KernelEmbedding(SketchedEstimator):
         Of polynomial and sigmoid.
     kernel_params : dict, optional
         Of "neighbors": ``n_anchors`` ("auto", a third of the samples, from 50 to 500), at centers
-        of K-means on a subsample; ``n_neighbors`` (5), the anchors that count for a sample;
+        of K-means on a subsample, in which rows with few others near them count more;
+        ``n_neighbors`` (5), the anchors that count for a sample;
         ``n_graphs`` ("auto", 4), sets of anchors whose kernels are averaged; ``metric``,
         "euclidean" or "cosine". Of a callable kernel its keyword arguments.
     method : {"auto", "one-pass", "nystrom", "rpcholesky", "greedy-cholesky", "exact"}
@@ -93,8 +94,8 @@ class KernelEmbedding(SketchedEstimator):
     gamma_ : float or None
         The γ that was used.
     stats_ : dict
-        The method and why it was taken, passes, kernel entries, distances to anchors, seconds by
-        stage, bytes, engine, precision, threads.
+        The method and why it was taken, passes, kernel entries, distances to anchors and those
+        that place them, seconds by stage, bytes, engine, precision, threads.
     n_features_in_ : int
         Features seen in ``fit``.
 

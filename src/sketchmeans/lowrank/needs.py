@@ -16,7 +16,7 @@ from sketchmeans.lowrank.nystrom import auto_sampling, holds_columns
 from sketchmeans.lowrank.request import Needs, Request
 from sketchmeans.lowrank.sparse_features import SEEN_BEYOND
 from sketchmeans.operators import KernelOperator, NeighborOperator
-from sketchmeans.operators.anchors import searched_natively, takes_samples
+from sketchmeans.operators.anchors import room_bytes, searched_natively, takes_samples
 from sketchmeans.operators.base import THREAD_BYTES
 from sketchmeans.operators.gram import sums_densely
 from sketchmeans.sketches import SKETCHES, HadamardSketch
@@ -158,7 +158,7 @@ def _sparse_features_needs(operator: NeighborOperator, ask: Request) -> Needs:
     few = operator.row_bytes(rows)
     finding = 4 * few
     if not takes_samples(operator.data, m):
-        finding += kmeans_bytes(rows, m, few) + 4 * m * p * 8
+        finding += max(kmeans_bytes(rows, m, few) + 4 * m * p * 8, room_bytes(p, m, rows))
     block = operator.block_bytes() + THREAD_BYTES
     order, span = min(n, width), operator.span_rows()
     forming = threads * (block + 3 * span * stored * 12) + 8 * order**2

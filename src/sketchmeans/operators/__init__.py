@@ -5,7 +5,8 @@
 wrote), ``precomputed`` (a matrix or a memory map) and ``graphs`` (a sparse matrix). ``features`` is
 K̂ = FFᵀ by a feature map, streamed; its maps are ``monomials`` (a polynomial kernel itself),
 ``landmarks`` (any kernel, from below) and ``neighbors`` (sparse ones: the neighbours kernel; with
-``anchors`` and ``gram``). ``cross`` is the kernel between new points and the samples.
+``anchors`` and ``gram``). ``streams`` and ``strips`` are the plans of a stream and of a pass: the
+same here and on a cluster. ``cross`` is the kernel between new points and the samples.
 
 Operators know nothing of methods. May import: kernels, engine.
 """

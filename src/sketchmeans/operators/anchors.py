@@ -17,8 +17,10 @@ from sketchmeans.blocks import (
     dense,
     first_distinct,
     mapped,
+    relative_weights,
     row_blocks,
     row_norms,
+    rows_of,
     sums_of_squares,
 )
 from sketchmeans.centers import centers, rows_for_centers, subsample
@@ -34,6 +36,13 @@ MORE = 3
 """Anchors that are looked at beyond the nearest ones, so that rounding does not choose."""
 COARSE = 1e-6
 """Products of sparse rows are not trusted where they may be off by this part of a distance."""
+ROOMIER = 0.5
+"""Where anchors are placed, rows count by this power of the room around them, so that thin places
+have more anchors than samples alone would give them. See docs/defaults.md."""
+NEAR, COMPARED = 11, 4
+"""The room of a row reaches to the eleventh nearest row, itself the first; and it is compared with
+as many rows, at the most, as there are to be anchors, times four."""
+_BLOCK = 256
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -222,28 +231,69 @@ def searched_natively(rows: Any) -> bool:
     return engine_name() == "native" and not is_sparse(rows)
 
 
+@dataclass(frozen=True)
+class Placed:
+    """Where a set of anchors stands."""
+
+    points: Any
+    """As the frame shows them."""
+    are_all: bool
+    """All rows that there are: another seed would give the same."""
+    distances: int = 0
+    """Those between rows that it took."""
+
+
 def find_anchors(
     X: Any, frame: Frame, possible: IntArray, weights: FloatArray | None, count: int, seed: int
-) -> tuple[Any, bool]:
+) -> Placed:
     """Return where anchors stand, as the frame shows them: at centers of K-means, or at samples.
 
-    And whether they are all rows that there are, so that another seed would give the same. Of a
-    seeded subsample. Where it has no more distinct rows than there are to be anchors, those
-    rows are; for wide sparse rows, whose dense centers would take more than the data, some are.
+    Of a seeded subsample, whose rows count the more the more room they have. Where it has no more
+    distinct rows than there are to be anchors, those rows are; for wide sparse rows, whose dense
+    centers would take more than the data, some are.
     """
     chosen = subsample(possible, rows_for_centers(count), seed)
     rows = frame.rows(X[chosen])
     distinct = first_distinct(rows, count + 1)
     if len(distinct) <= count:
-        return rows[distinct], len(chosen) == len(possible)
+        return Placed(rows[distinct], len(chosen) == len(possible))
     if takes_samples(X, count):
         random = np.random.default_rng([seed, count])
         among = chosen[np.sort(random.choice(len(chosen), count, replace=False))]
         few = frame.rows(X[among])
-        return few[first_distinct(few, count)], False
-    mass = None if weights is None else weights[chosen]
+        return Placed(few[first_distinct(few, count)], False)
+    compared = subsample(np.arange(len(chosen)), COMPARED * count, seed)
+    mass = room(rows, rows[compared]) ** ROOMIER
+    if (given := relative_weights(None if weights is None else weights[chosen])) is not None:
+        mass *= given
     found = centers(rows, mass, count, seed)
-    return unit_rows(found) if frame.unit_rows else found, False
+    points = unit_rows(found) if frame.unit_rows else found
+    return Placed(points, False, len(chosen) * len(compared))
+
+
+def room(rows: Any, others: Any) -> FloatArray:
+    """Return how far the nearest of the others reach around each row, in the median's units.
+
+    Between a hundredth and a hundred: neither copies, which have no room, nor outliers decide.
+    """
+    near = Anchors(others, NEAR)
+    farthest = np.empty(rows.shape[0])
+    for block in row_blocks(len(farthest), _BLOCK):
+        some = rows_of(rows, block)
+        each = near.nearest(some).T
+        farthest[block] = np.max([sums_of_squares(some - others[one]) for one in each], axis=0)
+    np.sqrt(farthest, out=farthest)
+    positive = farthest[farthest > 0]
+    if not len(positive):
+        return np.ones_like(farthest)
+    return np.clip(farthest / np.median(positive), 0.01, 100)
+
+
+def room_bytes(n_features: int, count: int, n_rows: int) -> int:
+    """Return what ``room`` takes for dense rows, where so many anchors are to be placed."""
+    compared, looked_at = min(COMPARED * count, n_rows), NEAR + MORE
+    block = min(_BLOCK, n_rows) * 8 * (2 * looked_at * (n_features + 8) + compared)
+    return 3 * n_rows * 8 + compared * 8 * (3 * n_features + 20) + block
 
 
 def takes_samples(X: Any, count: int) -> bool:

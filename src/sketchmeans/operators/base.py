@@ -25,6 +25,7 @@ from sketchmeans.engine import (
     tile_rows,
     tournament_pass,
 )
+from sketchmeans.engine.strips import strip_length
 from sketchmeans.kernels.rounding import LEAST, largest_deviation
 from sketchmeans.operators.cross import CrossKernel, refuse_infinite
 from sketchmeans.rows import is_sparse
@@ -302,6 +303,7 @@ class KernelOperator(ABC):
         rows = tile_rows(self.shape[0])
         tile = rows * rows + 4 * rows * (width + 1)
         own = tile * self.dtype.itemsize + rows * (width + 1) * 8
+        own += 2 * strip_length(self.shape[0], rows) * (width + 1) * 8
         packed = self.shape[0] * (width + 1) * self.dtype.itemsize if run.pack else 0
         return run.n_threads * (own + THREAD_BYTES) + packed
 

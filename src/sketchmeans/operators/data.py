@@ -339,6 +339,7 @@ class DataOperator(PointsOperator):
         norms = n * 8
         if self._native:
             own = NativeTiles.scratch_bytes(self.points, width + 1, packed=packed > 0)
+            own += 2 * strip_length(n, self._tile_rows) * (width + 1) * 8
             omega = (n + 15) * (width + 1) * self.dtype.itemsize if run.pack else 0
             return run.n_threads * (own + THREAD_BYTES) + omega + packed + norms
         row = p + 2

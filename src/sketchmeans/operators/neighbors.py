@@ -123,13 +123,12 @@ class NeighborOperator(FeatureOperator):
     def build(self, run: Run = ALONE) -> int:
         """Find the anchors and what they hold; keep F if the run allows copies.
 
-        Returns the distances that it took: n × anchors, and again where an anchor is among the
-        nearest of no sample. Such ones are let go and the nearest are looked for anew, so that new
-        points do not meet them either.
+        Returns the distances that it took: those that placed the anchors (but for K-means), n ×
+        anchors, and again where an anchor is among the nearest of no sample. Such ones are let go
+        and the nearest are looked for anew, so that new points do not meet them either.
         """
         frame = Frame.of(self._X, self.options.metric)
-        graphs = self._find_graphs(frame)
-        distances = 0
+        graphs, distances = self._find_graphs(frame)
         while True:
             # NOTE: what anchors hold is not known yet, and is left at one.
             self.map = NeighborFeatures(frame, graphs, [np.ones(len(one)) for one in graphs])
@@ -151,22 +150,24 @@ class NeighborOperator(FeatureOperator):
             self.held = regular_csr(self.held, numbers, self.map.count)
         return distances
 
-    def _find_graphs(self, frame: Frame) -> list[Anchors]:
+    def _find_graphs(self, frame: Frame) -> tuple[list[Anchors], int]:
+        """Return the sets of anchors, and the distances that placed them."""
         n, options = self.shape[0], self.options
         possible = np.arange(n) if self.weights is None else np.flatnonzero(self.weights)
         count = min(options.anchors_for(n), len(possible))
         graphs: list[Anchors] = []
+        distances = 0
         for index in range(options.graphs):
             seed = int(np.random.default_rng([self.seed, index]).integers(2**31 - 1))
-            points, are_all = find_anchors(self._X, frame, possible, self.weights, count, seed)
+            placed = find_anchors(self._X, frame, possible, self.weights, count, seed)
+            m, distances = placed.points.shape[0], distances + placed.distances
             # Half of them, where there are no more: were all anchors near to every sample, the
             # kernel would be the same for all pairs.
-            half = max(points.shape[0] // 2, 1)
-            enough = options.n_neighbors < points.shape[0]
-            graphs.append(Anchors(points, options.n_neighbors if enough else half))
-            if are_all:
+            near = options.n_neighbors if options.n_neighbors < m else max(m // 2, 1)
+            graphs.append(Anchors(placed.points, near))
+            if placed.are_all:
                 break
-        return graphs
+        return graphs, distances
 
     def _visit(self, run: Run) -> list[FloatArray]:
         """Return what each set of anchors holds, from one stream; keep F if there is room.
