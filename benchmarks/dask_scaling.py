@@ -156,6 +156,7 @@ def cluster_fit(case: str, n: int, n_workers: int) -> dict[str, Any]:
             "moved": sum(fetched.values()),
             "client": peak,
             "worker": max(peaks[worker] - held[worker] for worker in peaks),
+            "width": int(getattr(model, "width_", 0) or 0),
             "labels": digest(model.labels_.compute()),
         }
 
