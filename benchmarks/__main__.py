@@ -34,7 +34,9 @@ from benchmarks.timing import Target, environment, facts, table
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--full", action="store_true", help="also a million samples, and a Dask cluster")
+    parser.add_argument(
+        "--full", action="store_true", help="also a million samples, and a Dask cluster"
+    )
     parser.add_argument("--out", type=Path, default=Path("build/benchmarks"), help="a folder")
     parser.add_argument(
         "--resume", action="store_true", help="keep what a run that failed has left in the folder"

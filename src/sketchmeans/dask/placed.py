@@ -265,7 +265,7 @@ class DaskRows(Rows):
         meetings = Meetings(
             self.client, self._one("pass-plan", identity, sealed(task)), strips, spans
         )
-        follow(meetings.tasks, progress)
+        follow(meetings.tasks, progress, release=True)
         return meetings.result()
 
 
