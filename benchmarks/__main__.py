@@ -1,9 +1,9 @@
 """Everyone against everyone, and a line for every target beside the kept run's: ``make bench``.
 
 The default set takes about ten minutes; ``--full`` adds a million samples, slower rivals and
-workers of a Dask cluster, and takes more than half an hour. The other scripts (``tile_parts``, ``native_switches``, ``hadamard_switch``,
-``feature_switch``, ``method_switch``, ``many_rows``, ``methods``, ``defaults``) are the evidence
-behind constants and defaults; run them by name. ::
+workers of a Dask cluster, and takes more than half an hour. The other scripts (``tile_parts``,
+``native_switches``, ``hadamard_switch``, ``feature_switch``, ``method_switch``, ``many_rows``,
+``methods``, ``defaults``) are the evidence behind constants and defaults; run them by name. ::
 
     python -m benchmarks [--full] [--out build/benchmarks]
 """

@@ -161,11 +161,9 @@ def stream_tasks(
     level = list(range(count, 2 * count))
     while stream.summand and len(level) > 1:
         groups = [level[first : first + FAN] for first in range(0, len(level), FAN)]
-        below = level
         level = list(range(len(tasks), len(tasks) + len(groups)))
         share = stream.back * n / len(groups)
         tasks += [Task(adds, group, stream.summand + share) for group in groups]
-        del below
     if stream.stays and not stream.summand:
         return tasks
     tasks.append(Task(0.0, level, client=True))
@@ -276,15 +274,17 @@ def memory(method: str, n: int, workers: int, width: int) -> tuple[float, float]
     if method == "neighbours":
         kept = (4.0 * STORED + F + 2 * 8 * CLUSTERS) * n / workers
         sums = (FAN + 4) * 8.0 * ANCHORS**2
-        return data + kept + sums, 24.0 * n + 4 * 8.0 * ANCHORS**2
+        return data + kept + sums, 32.0 * n + 2 * 8.0 * ANCHORS**2
     if method == "landmarks":
         kept = 2 * 8.0 * 18 * n / workers
-        return data + kept + (FAN + 4) * 8.0 * LANDMARKS**2, 32.0 * n + 10e6
+        return data + kept + (FAN + 4) * 8.0 * LANDMARKS**2, 96.0 * n + 20e6
     length = strip_length(n, native_tile_rows(n))
     strips = -(-n // length)
     product = 8.0 * length * (width + 1)
-    # A product of every pair waits until its strip's turn; a few of each strip at a time.
-    return data + min(strips**2, 8 * strips) * product / workers, 3 * 8.0 * n * (width + 1)
+    # Some products of each strip wait for their sum, and a task of short strips has many.
+    each = max(1.0, ENTRIES / length**2)
+    waiting = min(strips**2, 8 * strips) * product / workers
+    return data + waiting + 4 * each * product, 3 * 8.0 * n * (width + 1)
 
 
 def size(value: float) -> str:
