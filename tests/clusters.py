@@ -10,7 +10,10 @@ from distributed import Client, LocalCluster
 def opened(n_workers, **options):
     """Yield the client of a cluster of processes with a thread each."""
     options = {"threads_per_worker": 1, "dashboard_address": None, **options}
-    with LocalCluster(n_workers, processes=True, **options) as cluster, Client(cluster) as client:
+    with (
+        LocalCluster(n_workers=n_workers, processes=True, **options) as cluster,
+        Client(cluster) as client,
+    ):
         client.wait_for_workers(n_workers)
         yield client
 
