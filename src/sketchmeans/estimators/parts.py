@@ -90,3 +90,8 @@ def put_together(cls: type[KernelEstimator], parameters: dict[str, Any], parts: 
 def check_options(model: KernelEstimator) -> None:
     """Refuse options that ``fit`` would refuse."""
     model._check_options()
+
+
+def check_rows(model: KernelEstimator, X: Any) -> Any:
+    """Return rows as ``fit`` sees them, an array or CSR matrix of floats; refuse what it would."""
+    return model._check_data(X, reset=True, given_rows=False)
