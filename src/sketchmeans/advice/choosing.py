@@ -116,29 +116,47 @@ def choose(
     if gammas is not None:
         options = {"kernel": "rbf"} | options  # whatever the default is: widths are asked for
     seed = int(check_random_state(random_state).randint(2**31 - 1))
-    named = {*options} - RUNNING or trace is not None or isinstance(X, ColumnStream)
-    if not named:
-        return choose_together(X, tried, options, n_splits=n_splits, seed=seed, given=random_state)
-    if KernelKMeans(**options).kernel == "neighbors":
+    known = options | {"random_state": random_state}
+    asked = {"n_splits": n_splits, "seed": seed}
+    if not ({*options} - RUNNING or trace is not None or isinstance(X, ColumnStream)):
+        choice = choose_together(X, tried, options, **asked)
+    elif KernelKMeans(**options).kernel == "neighbors":
         _refuse_widths(gammas, trace)
-        choice = choose_by_cut(X, tried, options, n_splits=n_splits, seed=seed)
-        return choice.running(python_line(choice, options | {"random_state": random_state}))
-    given = [options] if gammas is None else [{**options, "gamma": one} for one in _widths(gammas)]
-    for each in given:
-        check_options(KernelKMeans(tried[-1], **each))
+        choice = choose_by_cut(X, tried, options, **asked)
+    else:
+        share = TRACE if trace is None else trace
+        choice = _choose_by_sketch(X, tried, _given(options, gammas), trace=share, **asked)
+    return choice.running(python_line(choice, known))
+
+
+def _given(options: dict[str, Any], gammas: Iterable[Any] | None) -> list[dict[str, Any]]:
+    """Return the options of the fits that are tried, one for each width."""
+    return [options] if gammas is None else [{**options, "gamma": one} for one in _widths(gammas)]
+
+
+def _choose_by_sketch(
+    X: Any,
+    tried: list[int],
+    given: list[dict[str, Any]],
+    *,
+    trace: float,
+    n_splits: int,
+    seed: int,
+) -> Choice:
+    """Recommend a number of clusters, a rank and a width, from one sketch for each width."""
+    for options in given:
+        check_options(KernelKMeans(tried[-1], **options))
     if not isinstance(X, ColumnStream):
         check_halves(X.shape[0] if hasattr(X, "shape") else len(X), tried[-1])
     best: _Candidate | None = None
     rows: list[dict[str, Any]] = []
-    for each in given:
-        candidate = _examine(X, tried, each, n_splits, seed)
+    for options in given:
+        candidate = _examine(X, tried, options, n_splits, seed)
         rows += candidate.rows
         if best is None or candidate.score > best.score + 0.01:
             best = candidate
     assert best is not None
-    choice = _choice(best, tried, TRACE if trace is None else trace, Table(tuple(rows), CAPTION))
-    options = options | {"random_state": random_state}
-    return choice.running(python_line(choice, options, rank=True))
+    return _choice(best, tried, trace, Table(tuple(rows), CAPTION))
 
 
 def _numbers(n_clusters: Iterable[int]) -> list[int]:

@@ -57,6 +57,11 @@ class Choice:
         run = [f"Run: {self.command}"] if self.command else []
         return "\n\n".join([head, *tables, *run])
 
+    @property
+    def has_rank(self) -> bool:
+        """Whether the rank is part of the recommendation: not where it is that of any fit."""
+        return self.kernels is None and self.kernel != "neighbors"
+
     def running(self, command: str) -> Choice:
         """Return the same with another command to run."""
         return replace(self, command=command)
@@ -76,7 +81,7 @@ def _width(width: Any, gamma: float | None) -> str:
     return f"{width} ({gamma:.4g})" if isinstance(width, str) else f"{width:.4g}"
 
 
-def python_line(choice: Choice, options: Mapping[str, Any], *, rank: bool = False) -> str:
+def python_line(choice: Choice, options: Mapping[str, Any]) -> str:
     """Return the line of Python that fits what is recommended.
 
     Parameters
@@ -85,13 +90,11 @@ def python_line(choice: Choice, options: Mapping[str, Any], *, rank: bool = Fals
     options : mapping
         Of the fits that were looked at; what was chosen takes their place. A seed that is no
         number cannot be written down, and is left out.
-    rank : bool
-        Whether the rank is part of the recommendation.
     """
     given = {"kernel": choice.kernel}
     if choice.width is not None:
         given["gamma"] = choice.width
-    if rank:
+    if choice.has_rank:
         given["rank"] = choice.rank
     chosen = {"kernel", "gamma", "rank", "verbose"}
     if not isinstance(options.get("random_state"), Integral):

@@ -18,7 +18,7 @@ import numpy as np
 from sketchmeans.advice.borders import MOST_LONE, Votes
 from sketchmeans.advice.by_cut import FEWEST_ROWS, LEAST
 from sketchmeans.advice.candidates import Candidate, candidates, check_candidates
-from sketchmeans.advice.evidence import STABLE, WEAK, Choice, check_halves, python_line
+from sketchmeans.advice.evidence import STABLE, WEAK, Choice, check_halves
 from sketchmeans.advice.neighborhoods import Neighborhoods, share_cut
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.centers import near_one, subsample
@@ -30,7 +30,7 @@ from sketchmeans.text import Table, counted
 
 ROWS = 3_000
 """Rows that are looked at, at most: of more, so many are drawn by the seed."""
-MOST_GRAPHS, JUMP = 0.75, 2.0
+MOST_GRAPHS, JUMP = 0.75, 1.5
 """Where so many of the graphs speak for a number, and one more cluster cuts at least so many times
 as much, that number is firm although not all ways to look at borders agree."""
 HALF_OF_GRAPHS, LARGE_JUMP = 0.5, 10.0
@@ -122,7 +122,7 @@ class _Judge:
 
 
 def choose_together(
-    X: Any, tried: list[int], options: dict[str, Any], *, n_splits: int, seed: int, given: Any
+    X: Any, tried: list[int], options: dict[str, Any], *, n_splits: int, seed: int
 ) -> Choice:
     """Recommend a kernel, its width and a number of clusters.
 
@@ -140,8 +140,6 @@ def choose_together(
     n_splits : int
         Splits of the rows into halves.
     seed : int
-    given : int, RandomState or None
-        The seed as the reader gave it, for the line to run.
     """
     check_candidates(options)
     X = check_rows(KernelKMeans(**options), X)
@@ -169,7 +167,7 @@ def choose_together(
     if len(rows) < n:
         said += f" Looked at {len(rows):,} of {counted(n, 'row')}, drawn by the seed."
     k, one = number.n_clusters, best.candidate
-    choice = Choice(
+    return Choice(
         n_clusters=k,
         rank=auto_rank(k, n, extra=one.extra),
         gamma=one.gamma,
@@ -180,7 +178,6 @@ def choose_together(
         width=one.width,
         kernels=Table(tuple(each.row for each in kernels), caption=KERNELS_CAPTION),
     )
-    return choice.running(python_line(choice, options | {"random_state": given}))
 
 
 def _unanimous(number: _Seen, votes: Votes | None) -> bool:

@@ -128,6 +128,6 @@ def _to_run(found: Any) -> str:
     options = ["-k", str(found.n_clusters), "--kernel", found.kernel]
     if found.width is not None:
         options += ["--gamma", str(found.width)]
-    if found.kernels is None and found.kernel != "neighbors":
+    if found.has_rank:
         options += ["--rank", str(found.rank)]
     return cluster_after_choose(command_line(), *options)
