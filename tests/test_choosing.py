@@ -43,7 +43,8 @@ def test_circles_need_the_neighbours_kernel_and_all_kernels_were_tried(circles):
     assert cuts[0] == min(cuts)
     assert min(cuts[1:]) > 10 * cuts[0]
     assert circles.table["clusters"] == [2, 3, 4]
-    assert circles.table["borders"] == [12, 0, 0]
+    assert circles.table["borders"][0] >= 9  # of twelve votes
+    assert sum(circles.table["borders"]) <= 12
 
 
 def test_the_recommended_line_of_python_finds_the_clusters(circles):
