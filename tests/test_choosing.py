@@ -2,6 +2,8 @@
 
 import json
 import shlex
+from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -172,14 +174,65 @@ def test_the_cut_of_the_common_graph_is_that_of_its_definition():
     assert share_cut(graph, np.zeros(120, int), 1) == pytest.approx(0)
 
 
-def test_votes_are_counted_by_graphs():
-    from collections import Counter
+def voted(*graphs, lone=0.0):
+    """Return votes in some graphs, each a list of numbers."""
+    counts = tuple(map(Counter, graphs))
+    return Votes(sum(counts, Counter()), lone, counts)
 
-    graphs = (Counter({2: 3}), Counter({2: 2, 4: 1}), Counter({4: 3}), Counter({3: 1, 2: 1, 4: 1}))
-    votes = Votes(sum(graphs, Counter()), 0.0, graphs)
+
+def test_votes_are_counted_by_graphs():
+    votes = voted([2, 2, 2], [2, 2, 4], [4, 4, 4], [3, 2, 4])
     assert votes.share(2) == 0.5
     assert votes.share(4) == 0.25
     assert votes.share(3) == 0
+
+
+def numbers(cuts):
+    """Return what was seen of 2, 3, … clusters with these cuts."""
+    return [
+        together._Seen(k, None, cut, after, 1.0, 1.0)
+        for k, (cut, after) in enumerate(pairwise(cuts), start=2)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cuts", "votes", "number", "doubt"),
+    [
+        ([0.01, 0.02, 0.03, 0.1], voted(*[[3, 3, 3]] * 4), 3, None),  # all agree: whatever is cut
+        ([0.01, 0.012, 0.02, 0.03], voted(*[[3] * 3] * 3, [4] * 3), 3, None),  # three, and the cut
+        ([0.01, 0.012, 0.015, 0.02], voted(*[[3] * 3] * 3, [4] * 3), 3, "speak for 4 clusters too"),
+        ([0.01, 0.05, 0.06, 0.07], voted(*[[3] * 3] * 3, [4] * 3), 3, "The cut speaks for 2"),
+        ([0.001, 0.02, 0.03, 0.04], voted(*[[2] * 3] * 2, *[[3] * 3] * 2), 2, None),  # a large jump
+        ([0.01, 0.05, 0.06, 0.07], voted(*[[2] * 3] * 2, *[[3] * 3] * 2), 2, "for 3 clusters too"),
+        ([0.01, 0.05, 0.06, 0.07], voted(*[[1, 1, 1]] * 4), 2, "the rows may be one cluster"),
+        ([0.01, 0.05, 0.06, 0.07], voted(*[[9, 9, 9]] * 4), 2, "speak for 9 clusters"),
+        ([0.01, 0.05, 0.06, 0.07], voted(*[[3, 3, 3]] * 4, lone=0.5), 3, "50% of the rows lie alo"),
+        ([0.01, 0.012, 0.05, 0.06], None, 3, "fewer than 200 rows"),
+    ],
+    ids=range(10),
+)
+def test_a_number_is_firm_where_borders_agree_or_most_of_them_and_the_cut(
+    cuts, votes, number, doubt
+):
+    best, doubts = together._number(numbers(cuts), votes)
+    assert best.n_clusters == number
+    assert bool(doubts) == (doubt is not None), doubts
+    if doubt is not None:
+        assert any(doubt in said for said in doubts), doubts
+
+
+@pytest.mark.parametrize(
+    ("cuts", "halves", "best"),
+    [
+        ([0.1, 0.2, 0.3], [0.5, 1.0, 1.0], 0),  # the least cut, though others are more stable
+        ([0.100, 0.101, 0.3], [0.8, 0.9, 1.0], 1),  # as good, and more stable
+        ([0.101, 0.100, 0.3], [0.99, 1.0, 1.0], 0),  # no difference: the first
+        ([0.2, 0.3, 0.1], [1.0, 1.0, 0.9], 2),
+    ],
+)
+def test_the_kernel_is_the_one_that_cuts_least_and_of_equals_the_more_stable(cuts, halves, best):
+    tried = [together._Judged(None, *of) for of in zip(cuts, [1.0] * 3, halves, strict=True)]
+    assert together._best(tried) is tried[best]
 
 
 @pytest.fixture

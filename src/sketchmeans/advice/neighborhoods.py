@@ -81,7 +81,8 @@ def share_cut(graph: Any, labels: IntArray, n_clusters: int) -> float:
     all_links = links.sum(axis=1) @ members
     inside = (links * members).sum(axis=0)
     full = all_links > 0
-    return float((1 - inside[full] / all_links[full]).sum()) / max(n_clusters - 1, 1)
+    cut = float((1 - inside[full] / all_links[full]).sum())
+    return round(cut / max(n_clusters - 1, 1), 12)  # what is not cut is zero, not rounding
 
 
 def scales(n: int) -> tuple[int, int]:

@@ -42,7 +42,8 @@ NOTICED = 0.02
 
 CAPTION = (
     "Each number with the clusters of the kernel that cuts least. cut: links between near rows "
-    "that are cut, over what labels at random cut. jump: what one cluster more cuts, over this. "
+    "that are cut, over what labels at random cut. jump: what one cluster more cuts, over this "
+    "(less than 0.0001 counts as that). "
     "neighbours: how often near rows are in one cluster, beyond chance. halves: how well two "
     "halves of the rows agree (ARI). borders: votes for this number, where borders among the "
     "nearest rows are looked at in several ways."
@@ -238,9 +239,10 @@ def _reason(number: _Seen, best: _Judged, kernels: list[_Judged], votes: Votes |
             f"In {share} ways to look, borders separate {k} clusters: fewer links of nearest rows "
             "cross them than the thinnest place inside a cluster has. "
         )
+    times = "" if number.cut < LEAST else f", {number.jump:.1f} times as much"
     said += (
         f"{k} clusters cut {best.cut:.2%} of the links between near rows that labels at random "
-        f"would cut, and {k + 1} clusters {number.jump:.1f} times as much. Neighbours are in one "
+        f"would cut, and {k + 1} clusters {number.after:.2%}{times}. Neighbours are in one "
         f"cluster with {best.agreement:.2f} (1 is always, 0 as by chance), and halves of the rows "
         f"agree with {best.stability:.2f}."
     )
@@ -248,6 +250,5 @@ def _reason(number: _Seen, best: _Judged, kernels: list[_Judged], votes: Votes |
     if len(as_good) == len(kernels):
         return f"{said} All {len(kernels)} kernels that were tried find such clusters."
     others = min(one.cut for one in kernels if one not in as_good)
-    ratio = max(others, LEAST) / max(best.cut, LEAST)
     least = "Kernels that are not as good cut" if len(as_good) > 1 else "All other kernels cut"
-    return f"{said} {least} {ratio:.1f} times as much or more."
+    return f"{said} {least} {others:.2%} or more."
