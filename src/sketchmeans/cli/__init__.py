@@ -29,7 +29,7 @@ COMMANDS = {
     "cluster": "cluster the rows of a data file",
     "predict": "assign new rows to the clusters of a model",
     "compare": "all methods side by side, measured exactly",
-    "choose": "how many clusters, which rank, which width",
+    "choose": "how many clusters, which kernel, which width",
     "info": "what is in a model file",
     "demo": "data sets, clustered or written as files",
     "reproduce": "the paper's table and figures, beside ours",
@@ -41,6 +41,7 @@ FAILURES = (ValueError, TypeError, OSError, ImportError, MemoryError)
 FLAGS = {
     "n_clusters": "--clusters",
     "kernel": "--kernel",
+    "gammas": "--gammas",
     "kernels": "--kernels",
     "variants": "--methods",
     "n_anchors": "--anchors",
