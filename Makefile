@@ -30,11 +30,13 @@ lint: $(READY)
 reproduce: $(READY)
 	$(BIN)/sketchmeans reproduce --out docs/reproduction --force
 
-# Long runs that look for a broken promise: bounds against all partitions, fits in threads and forks.
+# Long runs that look for a broken promise: bounds against all partitions, fits in threads and forks,
+# fits on a cluster whose workers die.
 soak: $(READY)
 	$(BIN)/python -m soak.bounds
 	$(BIN)/python -m soak.cuts
 	$(BIN)/python -m soak.threads
+	$(BIN)/python -m soak.workers
 
 bench: $(RIVALS)
 	$(BIN)/python -m benchmarks

@@ -2,5 +2,6 @@
 
 ``python -m soak.bounds`` fits thousands of tiny problems and compares every bound of their
 certificates with all partitions, in exact arithmetic. ``python -m soak.threads`` runs fits side by
-side in threads and in forked children. Both end with an error at the first kind of failure.
+side in threads and in forked children, ``python -m soak.workers`` on a cluster whose workers die.
+All end with an error if a promise was broken.
 """

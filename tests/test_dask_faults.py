@@ -1,33 +1,20 @@
 """Workers that are lost in the middle of a fit cost what they held, and no bit of the result."""
 
-import os
-import signal
 import threading
 
 import dask.array as da
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs
+from soak.clusters import crashed, killed, left, lose
 
 import sketchmeans
 from clusters import opened, same_fits
 from sketchmeans import dask as placed
 
 
-def killed():
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def crashed():
-    os.kill(os.getpid(), signal.SIGSEGV)
-
-
-def left():
-    os._exit(1)
-
-
 class LosesWorkers:
-    """A client that loses a worker, by one of the ways above, when some tasks are done."""
+    """A client that loses a worker, by a way of ``soak.clusters``, when some tasks are done."""
 
     def __init__(self, client, how, after):
         self.client, self.how, self.left = client, how, after
@@ -41,7 +28,7 @@ class LosesWorkers:
         futures = self.client.map(*args, **options)
         if self.left == 0:
             worker = next(iter(self.client.scheduler_info(n_workers=-1)["workers"]))
-            self.client.run(self.how, workers=[worker], wait=False, on_error="ignore")
+            lose(self.client, self.how, worker)
             self.lost.set()
         return futures
 

@@ -31,6 +31,15 @@ def test_the_code_of_the_readme_runs():
     assert len(space["labels"]) == len(space["X"])
 
 
+def test_the_code_of_the_page_on_clusters_runs(tmp_path):
+    (block,) = python_blocks("docs/scale.md")
+    script = tmp_path / "cluster.py"
+    script.write_text(block)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "dask.array<sketchmeans-rows" in done.stdout
+
+
 def test_the_commands_of_the_readme_run_as_written(tmp_path):
     blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     commands = [line for block in blocks for line in block.splitlines() if "sketchmeans " in line]
@@ -68,13 +77,14 @@ def test_the_kernel_sketch_and_method_of_the_contributing_page_work(points):
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/benchmarks/README.md"]
+    "page",
+    ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/benchmarks/README.md", "docs/scale.md"],
 )
 def test_files_and_commands_that_the_documents_name_exist(page):
     text = (ROOT / page).read_text()
     for target in re.findall(r"\]\(([^)#:]+)\)", text):
         assert ((ROOT / page).parent / target).exists(), target
-    for module in re.findall(r"python -m (benchmarks\.\w+)", text):
+    for module in re.findall(r"python -m ((?:benchmarks|soak)\.\w+)", text):
         assert (ROOT / f"{module.replace('.', '/')}.py").exists(), module
     makefile = (ROOT / "Makefile").read_text()
     for target in re.findall(r"`make (\w+)`", text):

@@ -90,17 +90,23 @@ class Meetings:
             flat = [one for name in names for one in strips[name]]
             outcome = self._submit("pass", number, meet_all, task, local, *flat)
             self.tasks.append(outcome)
-            self._small.append(self._submit("pass-small", number, small_of, outcome))
+            # What follows goes before other pairs: then workers let go of what pairs have found, and
+            # need not hold it all.
+            self._small.append(self._submit("pass-small", number, small_of, outcome, first=True))
             for name in names:
                 places = [(at, pair[0] == name) for at, pair in enumerate(bundle) if name in pair]
                 index = number * len(spans) + name
-                given = self._submit("pass-products", index, products_of, outcome, places)
+                given = self._submit(
+                    "pass-products", index, products_of, outcome, places, first=True
+                )
                 products[name].append(given)
         self._sums = [self._chain(strip, products[strip]) for strip in range(len(spans))]
 
-    def _submit(self, name: str, index: int, function: Callable[..., Any], *args: Any) -> Future:
+    def _submit(
+        self, name: str, index: int, function: Callable[..., Any], *args: Any, first: bool = False
+    ) -> Future:
         key = (f"sketchmeans-{name}-{self._token}", index)
-        return self.client.submit(function, *args, key=key, pure=False)
+        return self.client.submit(function, *args, key=key, pure=False, priority=int(first))
 
     def _bundles(self) -> list[list[Pair]]:
         """Cut the pairs, in the order of the tournament, into what a task does."""
@@ -123,7 +129,7 @@ class Meetings:
         total: Any = None
         for first in range(0, len(products), GROUP):
             index, some = first * len(self.spans) + strip, products[first : first + GROUP]
-            total = self._submit("pass-sum", index, added, total, *some)
+            total = self._submit("pass-sum", index, added, total, *some, first=True)
         return total
 
     def result(self) -> Tournament:

@@ -215,9 +215,13 @@ class DaskRows(Rows):
     ) -> Ran:
         """Send ``work`` to every span of rows; see ``Rows``."""
         parts = self._tasks(work, given, size, name)
-        follow(parts, progress)
         if not stay:
-            return Ran(*map(_own, self._tree(parts, joined, name).result()))
+            # Sums wait for their parts from the start, and go first: workers let go of a part as
+            # soon as it is in a sum, and need not hold the summands of all spans.
+            total = self._tree(parts, joined, name, priority=1)
+            follow(parts, progress, release=True)
+            return Ran(*map(_own, total.result()))
+        follow(parts, progress)
         kinds, adds = self._one(f"{name}-kind", part_kinds, parts[0]).result()
         kept = []
         for index, (shape, dtype, nnz) in enumerate(kinds):
@@ -228,13 +232,17 @@ class DaskRows(Rows):
         total = _own(self._tree(parts, sum_of, name).result()) if adds else None
         return Ran(tuple(kept), total)
 
-    def _tree(self, parts: list[Future], function: Callable[..., Any], name: str) -> Future:
+    def _tree(
+        self, parts: list[Future], function: Callable[..., Any], name: str, priority: int = 0
+    ) -> Future:
         """Bring parts together, FAN consecutive ones at a time."""
         while True:
             groups = [parts[first : first + FAN] for first in range(0, len(parts), FAN)]
             token = f"sketchmeans-{name}-sum-{uuid.uuid4().hex}"
             parts = [
-                self.client.submit(function, *group, key=(token, index), pure=False)
+                self.client.submit(
+                    function, *group, key=(token, index), pure=False, priority=priority
+                )
                 for index, group in enumerate(groups)
             ]
             if len(parts) == 1:
@@ -257,7 +265,7 @@ class DaskRows(Rows):
         meetings = Meetings(
             self.client, self._one("pass-plan", identity, sealed(task)), strips, spans
         )
-        follow(meetings.tasks, progress)
+        follow(meetings.tasks, progress, release=True)
         return meetings.result()
 
 
@@ -268,13 +276,18 @@ def _own(value: Any) -> Any:
     return np.require(value, requirements=["A", "W"]) if isinstance(value, np.ndarray) else value
 
 
-def follow(futures: Sequence[Future], progress: Progress | None) -> None:
-    """Wait for tasks and tell of them; the first error is raised."""
+def follow(futures: Sequence[Future], progress: Progress | None, *, release: bool = False) -> None:
+    """Wait for tasks and tell of them; the first error is raised.
+
+    With ``release``, those that are done are let go, for other tasks that were submitted need them.
+    """
     for done, future in enumerate(_completed(futures), start=1):
         if future.status == "error":
             future.result()  # raises what the task raised
         if progress is not None:
             progress(done, len(futures))
+        if release:
+            future.release()
 
 
 def _completed(futures: Sequence[Future]) -> Iterator[Future]:
