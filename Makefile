@@ -33,6 +33,7 @@ reproduce: $(READY)
 # Long runs that look for a broken promise: bounds against all partitions, fits in threads and forks.
 soak: $(READY)
 	$(BIN)/python -m soak.bounds
+	$(BIN)/python -m soak.proofs
 	$(BIN)/python -m soak.cuts
 	$(BIN)/python -m soak.threads
 

@@ -364,3 +364,49 @@ def test_levels_are_in_order():
     assert [one.level for one in found] == list(proving.LEVELS)
     values = [one.optimum_lower for one in found]
     assert values == sorted(values)
+
+
+def test_a_fit_proves_what_it_is_asked_to():
+    X, _ = make_blobs(200, 5, centers=4, cluster_std=4.0, random_state=0)
+    levels = {}
+    for level in ("free", "blocks", "lifted", "triangles"):
+        model = KernelKMeans(4, kernel="rbf", certificate=level, random_state=0).fit(X)
+        levels[level] = model.certificate_
+        assert model.certificate_.level == level
+    gaps = [found.relative_gap for found in levels.values()]
+    assert gaps == sorted(gaps, reverse=True)
+    assert gaps[-1] < 0.01
+    assert levels["lifted"].gap_bound == levels["free"].gap_bound
+    none = KernelKMeans(4, kernel="rbf", certificate=None, random_state=0).fit(X).certificate_
+    assert none.objective_upper is None
+    assert "None was asked for" in str(none)
+
+
+def test_labels_that_the_proof_leads_to_are_taken_where_they_are_better():
+    """From a single start of one iteration, K-means ends badly as a rule."""
+    X, _ = make_blobs(240, 2, centers=8, cluster_std=0.6, random_state=3)
+    options = {"kernel": "rbf", "gamma": 0.05, "n_init": 1, "max_iter": 1, "n_refine": 0}
+    improved = 0
+    for seed in range(6):
+        plain = KernelKMeans(8, random_state=seed, **options).fit(X)
+        proved = KernelKMeans(8, random_state=seed, certificate="lifted", **options).fit(X)
+        before = certify(X, plain, effort="lifted")
+        assert proved.certificate_.objective <= before.objective * (1 + 1e-12)
+        K = np.exp(-0.05 * np.square(X[:, None] - X[None]).sum(axis=2))
+        assert proved.certificate_.objective == pytest.approx(objective(K, proved.labels_))
+        np.testing.assert_array_equal(proved.predict(X), proved.labels_)
+        improved += proved.certificate_.objective < 0.999 * before.objective
+    assert improved >= 2
+
+
+def test_starts_end_once_the_proof_is_near_enough():
+    X, _ = make_blobs(150, 3, centers=3, cluster_std=0.5, random_state=0)
+    options = {"kernel": "rbf", "n_init": 7, "random_state": 0, "certificate": "triangles"}
+    near = KernelKMeans(3, tol_certified=0.01, **options).fit(X)
+    assert near.certificate_.relative_gap <= 0.01
+    strict = KernelKMeans(3, tol_certified=1e-12, **options).fit(X)
+    assert strict.certificate_.objective == pytest.approx(near.certificate_.objective)
+    with pytest.raises(ValueError, match=r"tol_certified=0\.1 needs a proof"):
+        KernelKMeans(3, tol_certified=0.1).fit(X)
+    with pytest.raises(ValueError, match="certificate='lift' is not known"):
+        KernelKMeans(3, certificate="lift").fit(X)

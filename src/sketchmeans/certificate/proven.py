@@ -56,6 +56,8 @@ class Proving:
     block_size: int | None = None
     failure_probability: float | None = None
     seed: int = 0
+    keep_fractional: bool = False
+    """Whether the bound is to hold the fractional clusterings of blocks."""
     report: Callable[[int, int, float], None] | None = None
 
     def is_one_block(self, n: int) -> bool:
@@ -70,29 +72,25 @@ def proven_certificate(
     asked: Proving,
     run: Run,
     known: Certificate | None = None,
-) -> Certificate:
+) -> tuple[Certificate, Bound | None]:
     """Say how far labels can be from the best possible, as well as the effort allows.
 
-    ``known`` is what is known of their objective, where that is so.
-
+    ``known`` is what is known of their objective, where that is so. Returns also the bound on the
+    best possible, where one was looked for: it holds for any other labels as well.
     Passes over K: one where its n²/2 entries are fewer than ``PAIRS``, else n × landmarks; and
     n × b entries for blocks of b samples. Up to ``ONE_BLOCK`` samples, n² in all.
     """
     start = time.perf_counter()
     with OneBlasThread():
-        is_graph = isinstance(operator, NeighborOperator)
-        rounding = LEAST if is_graph else operator.rounding(fine=True)[0]
-        if known is not None:
-            pass
-        elif asked.is_one_block(len(labels)):
-            known = _by_one_block(operator, labels, asked, rounding)
-        else:
-            known = _from_above(operator, labels, asked, rounding, run)
+        rounding = _rounding(operator)
+        if known is None:
+            known = objective_known(operator, labels, asked, run)
+        scale = cut_scale(operator)
         if asked.effort == "free" or asked.n_clusters == 1:
-            return _told(known, cut_scale(operator))
+            return _told(known, scale), None
         refused = _no_blocks(operator, asked, len(labels))
         if refused is not None:
-            return _told(replace(known, reason=refused), cut_scale(operator))
+            return _told(replace(known, reason=refused), scale), None
         left = None if asked.seconds is None else asked.seconds - (time.perf_counter() - start)
         ask = Blockwise(
             operator=operator,
@@ -101,9 +99,26 @@ def proven_certificate(
             rounding=rounding,
             seed=asked.seed,
             n_threads=run.n_threads,
+            keep_fractional=asked.keep_fractional,
             report=asked.report,
         )
-        return with_bound(known, find_bound(ask, asked, left), cut_scale(operator))
+        bound = find_bound(ask, asked, left)
+        return with_bound(known, bound, scale), bound
+
+
+def objective_known(
+    operator: KernelOperator, labels: IntArray, asked: Proving, run: Run
+) -> Certificate:
+    """Return what is known of the objective of labels, and nothing of the best possible yet."""
+    rounding = _rounding(operator)
+    if asked.is_one_block(len(labels)):
+        return _by_one_block(operator, labels, asked, rounding)
+    return _from_above(operator, labels, asked, rounding, run)
+
+
+def _rounding(operator: KernelOperator) -> float:
+    """Return ε of entries in float64."""
+    return LEAST if isinstance(operator, NeighborOperator) else operator.rounding(fine=True)[0]
 
 
 def find_bound(ask: Blockwise, asked: Proving, seconds: float | None) -> Bound:

@@ -9,29 +9,26 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.certificate import Certificate
-from sketchmeans.certificate.above import LANDMARKS
-from sketchmeans.certificate.blockwise import BLOCK_SIZE, ONE_BLOCK, block_bytes, size_for
 from sketchmeans.certificate.cut import cut_certificate
 from sketchmeans.certificate.objective import cluster_sums
 from sketchmeans.certificate.proven import Proving, has_degrees_of_one, proven_certificate
 from sketchmeans.certificate.proving import LEVELS
 from sketchmeans.checks import check_choice, check_count, check_number
-from sketchmeans.engine import ALONE, Run
+from sketchmeans.engine import Run
 from sketchmeans.estimators.base import Checked, KernelEstimator
 from sketchmeans.estimators.cluster import KernelKMeans
 from sketchmeans.estimators.full import FullKernelKMeans
-from sketchmeans.estimators.memory import OVERHEAD, choose, parse_bytes, refining_bytes
 from sketchmeans.estimators.progress import Bar
+from sketchmeans.estimators.proofs import around_the_mean, proof_run
 from sketchmeans.lowrank.sparse_features import from_sparse_features
-from sketchmeans.operators import KernelOperator, NeighborOperator
-from sketchmeans.text import called, human, setting
+from sketchmeans.operators import NeighborOperator
+from sketchmeans.text import called, setting
 
 AUTO_TRIANGLES = 1000
 """Samples up to which effort="auto" goes as far as triangles without a time limit: a minute."""
@@ -65,16 +62,11 @@ class _Data(KernelEstimator):
         """Return checked data and their kernel, in float64; a linear one of centred rows."""
         self._check_options()
         data = self._prepare(X, sample_weight, seed)
-        operator = data.operator
-        kernel = getattr(operator, "kernel", None)
-        if kernel is None or kernel.name != "linear" or sparse.issparse(data.X):
+        moved = around_the_mean(data.operator)
+        if moved is data.operator:
             return data
-        # NOTE: objectives of a linear kernel do not depend on where the origin is; rounding does.
-        rows = data.X.astype(np.float64)
-        rows -= np.average(rows, axis=0, weights=data.weights)
-        copied = data.copied + rows.nbytes
-        moved = type(operator)(rows, kernel, weights=data.weights)
-        return replace(data, X=rows, operator=moved, copied=copied)
+        copied = data.copied + moved.data.nbytes
+        return replace(data, X=moved.data, operator=moved, copied=copied)
 
     def threads(self) -> Run:
         """Return how passes are run."""
@@ -174,11 +166,11 @@ def certify(
             failure_probability=failure_probability,
             seed=int(seeds[0]),
         )
-        run = _planned(checked.operator, asked, checked.copied, memory_limit, data.threads())
+        run = proof_run(checked.operator, asked, checked.copied, memory_limit, data.threads())
         known = _of_graph(checked, judged, numbers, clusters, run)
         with _Told(verbose) as told:
             asked = replace(asked, report=told)
-            return proven_certificate(checked.operator, numbers, asked, run, known)
+            return proven_certificate(checked.operator, numbers, asked, run, known)[0]
 
 
 def _check(effort: Any, seconds: Any, block_size: Any, failure_probability: Any) -> None:
@@ -316,40 +308,6 @@ def _of_graph(
     low_rank = from_sparse_features(operator, rank=min(n_clusters, len(labels)), run=run)
     sums = cluster_sums(operator.unweighted(), labels, checked.weights, run)
     return cut_certificate(labels, low_rank, sums, checked.weights)
-
-
-def _planned(
-    operator: KernelOperator, asked: Proving, copied: int, memory_limit: Any, run: Run
-) -> Run:
-    """Choose the threads that keep the memory limit; refuse what none can keep."""
-    n, limit = operator.shape[0], parse_bytes(memory_limit)
-    if asked.is_one_block(n):
-        size = n
-    elif asked.seconds is not None and asked.block_size is None:
-        size = size_for(n, asked.seconds, run.n_threads)
-    else:
-        size = min(asked.block_size or BLOCK_SIZE, n)
-
-    def peak(run: Run, _: int) -> int:
-        blocks = 1 if size == n else min(run.n_threads, -(-n // size))
-        proving = 0
-        if asked.effort != "free":
-            rows = operator.columns_bytes(size, ALONE) if operator.data is not None else 0
-            proving = blocks * (block_bytes(size, asked.effort) + rows)
-        passing = refining_bytes(operator, asked.n_clusters, run) + n * asked.n_clusters * 32
-        landmarks = 8 * LANDMARKS * (4 * LANDMARKS + 64 * asked.n_clusters)
-        passing = max(passing, landmarks if n > ONE_BLOCK else 0)
-        return max(proving, 0 if size == n else passing) + copied + 40 * n + OVERHEAD
-
-    chosen = choose(peak, run.n_threads, 1, limit)
-    if chosen is not None:
-        return chosen.run
-    assert limit is not None
-    raise MemoryError(
-        f"{called('memory_limit')}={human(limit)} cannot be kept: blocks of {size:,} samples need "
-        f"{human(peak(Run(pack=False), 1))} at the least. Raise {called('memory_limit')}, or lower "
-        f"{called('block_size')}."
-    )
 
 
 class _Told:
