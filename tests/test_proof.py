@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_blobs
 from sklearn.preprocessing import scale
+from soak.proofs import run as soaked
 
 from oracles import objective
 from sketchmeans import KernelKMeans, certify
@@ -410,3 +411,11 @@ def test_starts_end_once_the_proof_is_near_enough():
         KernelKMeans(3, tol_certified=0.1).fit(X)
     with pytest.raises(ValueError, match="certificate='lift' is not known"):
         KernelKMeans(3, certificate="lift").fit(X)
+
+
+def test_every_level_holds_against_all_partitions_and_restarts():
+    """A share of ``python -m soak.proofs``, with problems of its own."""
+    tally, broken = soaked(tiny=420, larger=14, seed=1)
+    assert broken == []
+    assert tally["optimum_lower"] >= 400
+    assert tally["within 1 %"] > 100

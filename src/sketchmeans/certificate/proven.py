@@ -81,7 +81,8 @@ def proven_certificate(
     n × b entries for blocks of b samples. Up to ``ONE_BLOCK`` samples, n² in all.
     """
     start = time.perf_counter()
-    with OneBlasThread():
+    # Overflow is looked for by the passes themselves, which can say where it is.
+    with OneBlasThread(), np.errstate(over="ignore", invalid="ignore"):
         rounding = _rounding(operator)
         if known is None:
             known = objective_known(operator, labels, asked, run)
