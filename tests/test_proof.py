@@ -12,7 +12,7 @@ from sklearn.preprocessing import scale
 from soak.proofs import run as soaked
 
 from oracles import objective
-from sketchmeans import KernelKMeans, certify
+from sketchmeans import FullKernelKMeans, KernelKMeans, certify
 from sketchmeans.certificate import proving
 from sketchmeans.certificate.blockwise import part_bound
 from sketchmeans.certificate.lift import Lifting, clipped
@@ -204,6 +204,10 @@ def test_a_model_brings_its_kernel_and_takes_no_other():
     same = certify(X, model.labels_, kernel="rbf", gamma=model.gamma_)
     assert found.objective == same.objective
     assert found.relative_gap < 0.02
+    full = FullKernelKMeans(3, gamma=model.gamma_, random_state=0).fit(X)
+    proved = certify(X, full)
+    assert proved.objective == pytest.approx(full.certificate_.objective)
+    assert proved.optimum_lower >= full.certificate_.optimum_lower
     with pytest.raises(ValueError, match="kernel cannot be given with a model"):
         certify(X, model, kernel="linear")
 
@@ -419,3 +423,9 @@ def test_every_level_holds_against_all_partitions_and_restarts():
     assert broken == []
     assert tally["optimum_lower"] >= 400
     assert tally["within 1 %"] > 100
+
+
+def test_progress_shows_the_bound_so_far(capsys):
+    X, _ = make_blobs(60, random_state=0)
+    certify(X, np.arange(60) % 3, kernel="rbf", effort="lifted", verbose=1)
+    assert "proof: done" in capsys.readouterr().err

@@ -138,11 +138,14 @@ def sum_of_blocks(ask: Blockwise, blocks: list[IntArray], deadline: float | None
 
 
 def lower_bound(
-    ask: Blockwise, block_size: int | None, seconds: float | None, at_least: float = 0.0
+    ask: Blockwise,
+    block_size: int | None,
+    seconds: float | None,
+    largest: int = LARGEST,
 ) -> Bound:
     """Return the best bound that blocks of this size give, or of sizes that grow while time allows.
 
-    ``at_least`` is known otherwise; a result below it is worth nothing.
+    ``largest`` is the size that several blocks do not grow beyond.
     """
     n = len(ask.labels)
     if seconds is None:
@@ -159,7 +162,7 @@ def lower_bound(
         spent, left = time.perf_counter() - began, deadline - time.perf_counter()
         if found.interrupted:
             return replace(best, interrupted=True)
-        larger = min(2 * size, LARGEST if n > ONE_BLOCK else n)
+        larger = min(2 * size, largest if n > ONE_BLOCK else n)
         if block_size or larger <= size or 5 * spent > left:
             return best
         size = larger

@@ -14,6 +14,7 @@ from sketchmeans.blocks import masses, row_blocks
 from sketchmeans.certificate.above import objective_above
 from sketchmeans.certificate.blockwise import (
     BLOCK_SIZE,
+    LARGEST,
     ONE_BLOCK,
     Blockwise,
     Bound,
@@ -54,6 +55,8 @@ class Proving:
     """A level that is reached, "free" to "triangles"."""
     seconds: float | None = None
     block_size: int | None = None
+    largest_block: int = LARGEST
+    """Blocks do not grow beyond this while time allows."""
     failure_probability: float | None = None
     seed: int = 0
     keep_fractional: bool = False
@@ -130,7 +133,7 @@ def find_bound(ask: Blockwise, asked: Proving, seconds: float | None) -> Bound:
     seconds = max(seconds, 0.01)
     fitting = size_for(n, seconds, ask.n_threads)
     if delta is None or asked.block_size or asked.is_one_block(n) or fitting >= SMALL_BLOCKS:
-        return lower_bound(ask, asked.block_size, seconds)
+        return lower_bound(ask, asked.block_size, seconds, asked.largest_block)
     return drawn_bound(ask, BLOCK_SIZE, seconds, delta / 2)
 
 

@@ -25,7 +25,7 @@ from sketchmeans.estimators.base import Checked, KernelEstimator
 from sketchmeans.estimators.cluster import KernelKMeans
 from sketchmeans.estimators.full import FullKernelKMeans
 from sketchmeans.estimators.progress import Bar
-from sketchmeans.estimators.proofs import around_the_mean, proof_run
+from sketchmeans.estimators.proofs import around_the_mean, first_size, proof_run
 from sketchmeans.lowrank.sparse_features import from_sparse_features
 from sketchmeans.operators import NeighborOperator
 from sketchmeans.text import called, setting
@@ -166,6 +166,8 @@ def certify(
             failure_probability=failure_probability,
             seed=int(seeds[0]),
         )
+        if memory_limit is not None:  # what is reckoned for the first blocks is what there is
+            asked = replace(asked, largest_block=first_size(n, asked, data.threads()))
         run = proof_run(checked.operator, asked, checked.copied, memory_limit, data.threads())
         known = _of_graph(checked, judged, numbers, clusters, run)
         with _Told(verbose) as told:
@@ -325,4 +327,4 @@ class _Told:
 
     def _show(self, done: int, total: int, bound: float) -> None:
         assert self._bar is not None
-        self._bar.show(f"best possible at least {bound:.6g}", done, total)
+        self._bar.show("proof", done, total, note=f"best possible at least {bound:.6g}")

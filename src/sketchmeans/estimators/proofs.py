@@ -245,17 +245,21 @@ def around_the_mean(operator: KernelOperator) -> KernelOperator:
     return type(operator)(rows, operator.kernel, weights=operator.weights)
 
 
+def first_size(n: int, asked: Proving, run: Run) -> int:
+    """Return the size of the blocks that a proof begins with."""
+    if asked.is_one_block(n):
+        return n
+    if asked.seconds is not None and asked.block_size is None:
+        return size_for(n, asked.seconds, run.n_threads)
+    return min(asked.block_size or BLOCK_SIZE, n)
+
+
 def proof_run(
     operator: KernelOperator, asked: Proving, copied: int, memory_limit: Any, run: Run
 ) -> Run:
     """Choose the threads that keep the memory limit; refuse what none can keep."""
     n, limit = operator.shape[0], parse_bytes(memory_limit)
-    if asked.is_one_block(n):
-        size = n
-    elif asked.seconds is not None and asked.block_size is None:
-        size = size_for(n, asked.seconds, run.n_threads)
-    else:
-        size = min(asked.block_size or BLOCK_SIZE, n)
+    size = first_size(n, asked, run)
 
     def peak(run: Run, _: int) -> int:
         blocks = 1 if size == n else min(run.n_threads, -(-n // size))
