@@ -76,16 +76,9 @@ def test_what_contradicts_itself_is_refused(rings, tmp_path):
     said = run("certify", rings, "--cluster-column", "ring", "--columns", "x,y", code=2).stderr
     assert "--kernel linear for plain K-means" in said
     said = run(
-        "certify",
-        rings,
-        "--cluster-column",
-        "ring",
-        *CHOSEN,
-        "--report",
-        tmp_path / "r.html",
-        code=2,
+        "certify", rings, "--cluster-column", "ring", *CHOSEN, "--report", rings, code=2
     ).stderr
-    assert "--report needs a --model" in said
+    assert "are the same file" in said
     model = tmp_path / "model.skm"
     run("cluster", rings, "-k", 2, *CHOSEN, "--save", model)
     said = run("certify", rings, "--model", model, "--kernel", "linear", code=1).stderr
@@ -101,7 +94,11 @@ def test_the_report_and_the_model_hold_what_was_proved(rings, tmp_path):
     assert (kept.n_blocks, kept.block_size) == (1, 300)
     shown = run("certify", rings, "--model", model, "--seconds", 3, "--report", page).stdout
     assert f"Report: {page}" in shown
-    assert "per cent" in page.read_text() or "%" in page.read_text()
+    assert "lifted semidefinite bound" in page.read_text()
+    asked = [*CHOSEN, "--cluster-column", "ring", "--effort", "lifted", "--report", page]
+    run("certify", rings, *asked, "--force")
+    assert "by a lifted semidefinite bound of all samples" in page.read_text()
+    assert "exists already" in run("certify", rings, *asked, code=1).stderr
 
 
 def test_ctrl_c_writes_what_is_known_and_ends_with_130(rings, monkeypatch):

@@ -93,8 +93,19 @@ def prove(
         return best
     dtype = np.float64 if found < FINE * block.spread else np.float32
     lifting = Lifting(block, k, each=each, dtype=dtype)
-    if lifting.is_flat:
-        return best
+    return best if lifting.is_flat else _lifted(lifting, effort, found, best, clock, tell)
+
+
+def _lifted(
+    lifting: Lifting,
+    effort: Effort,
+    found: float,
+    best: Proof,
+    clock: _Clock,
+    tell: Callable[[Proof], None],
+) -> Proof:
+    """Lift the bound, with cuts if they are asked for, while it gains; ``found`` is above it."""
+    block, k = lifting.block, effort.n_clusters
     schedule, steps = _Schedule(effort), 0
     while True:
         for _ in range(ROUND):

@@ -74,8 +74,8 @@ class Certificate:
         )
 
     @property
-    def _how(self) -> str:
-        """How the best possible is known, where it is by more than a fit does anyway."""
+    def how(self) -> str:
+        """How the best possible is known, in words that follow it; empty for level "free"."""
         if self.level == "free":
             return ""
         what = {
@@ -118,18 +118,19 @@ class Certificate:
             ]
         if self.objective_from == "landmarks":
             lines[0] += " (the upper end by landmarks, not by all pairs)"
-        lines.append(f"  best possible objective:   at least {self.optimum_lower:.6g}{self._how}")
+        lines.append(f"  best possible objective:   at least {self.optimum_lower:.6g}{self.how}")
         if self.relative_gap is None or self.relative_gap > USELESS:
             lines.append(f"  no useful bound on the distance to the best. {self.reason}")
         else:
             lines.append(
-                f"  so the objective is at most {_share(self.relative_gap)} above the least that "
-                f"{self._clusters} can have"
+                f"  so the objective is at most {gap_in_words(self.relative_gap)} above the least "
+                f"that {self._clusters} can have"
             )
         if self.relative_gap_probabilistic is not None:
+            likely = gap_in_words(self.relative_gap_probabilistic)
             lines.append(
-                f"  and at most {_share(self.relative_gap_probabilistic)} above it, except with "
-                f"probability {self.failure_probability:g}"
+                f"  and at most {likely} above it, except with probability "
+                f"{self.failure_probability:g}"
             )
         if self.interrupted:
             lines.append("  This was interrupted: it is valid, and with more time it may improve.")
@@ -162,10 +163,10 @@ class Certificate:
         ]
         if cut < 1e-6 * chance:
             return [*lines, "  no two clusters share a neighbour: no clustering cuts less"]
-        lines.append(f"  best possible normalized cut:   at least {least:.4g}{self._how}")
+        lines.append(f"  best possible normalized cut:   at least {least:.4g}{self.how}")
         if least > 0 and cut <= 3 * least and self.level != "free":
             lines.append(
-                f"  so the cut is at most {_share(cut / least - 1)} above the least that "
+                f"  so the cut is at most {gap_in_words(cut / least - 1)} above the least that "
                 f"{self._clusters} can have"
             )
         if self.interrupted:
@@ -177,10 +178,10 @@ class Certificate:
         return lines
 
 
-def _share(gap: float) -> str:
+def gap_in_words(gap: float) -> str:
     """Return a gap for people: a tenth of a per cent, and more digits where it is small.
 
-    >>> _share(0.0654), _share(0.00213), _share(0.000041)
+    >>> gap_in_words(0.0654), gap_in_words(0.00213), gap_in_words(0.000041)
     ('6.5%', '0.21%', '0.0041%')
     """
     if gap >= 0.01:

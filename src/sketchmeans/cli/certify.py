@@ -116,7 +116,7 @@ INTERRUPTED = 130
     "--report",
     type=click.Path(),
     metavar="FILE",
-    help="Write a report of the model, with the proof.",
+    help="Write a report to read in a browser.",
 )
 @click.option("--force", is_flag=True, help="Overwrite a file that exists.")
 @output_options
@@ -151,8 +151,7 @@ def command(
         X = table.X
     certificate = certify(X, judged, **fitting)
     if report is not None:
-        judged.certificate_ = certificate
-        write_fit_report(data, judged, table, report, force)
+        _report(data, judged if "model" in source else None, table, report, certificate, force)
     if as_json:
         result: dict[str, Any] = {
             "command": command_line(),
@@ -197,10 +196,32 @@ def _check(
         )
     if report is None:
         return
-    if "model" not in source or report == "-":
-        raise click.UsageError("--report needs a --model, and a file to write to.")
-    refuse_shared({"DATA": data, "--model": source["model"], "--report": report})
+    if report == "-":
+        raise click.UsageError("--report - would be standard output. Name a file.")
+    files = {f"--{name}": path for name, path in source.items() if name != "cluster_column"}
+    for option, path in ({"DATA": data} | files).items():
+        refuse_shared({option: path, "--report": report})
     check_output(report, force=force)
+
+
+def _report(
+    data: str, model: Any, table: TableData, path: str, certificate: Any, force: bool
+) -> None:
+    """Write the report of a model with what was proved of it, or a page of the proof alone."""
+    from sketchmeans.report import write_proof
+
+    if model is not None:
+        model.certificate_ = certificate
+        write_fit_report(data, model, table, path, force)
+        return
+    write_proof(
+        path,
+        certificate,
+        source="standard input" if data == "-" else data,
+        command=command_line(),
+        rows=len(table.rows),
+        overwrite=force,
+    )
 
 
 def _of_model(
