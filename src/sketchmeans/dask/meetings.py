@@ -90,8 +90,8 @@ class Meetings:
             flat = [one for name in names for one in strips[name]]
             outcome = self._submit("pass", number, meet_all, task, local, *flat)
             self.tasks.append(outcome)
-            # What follows goes before other pairs: workers then let go of what pairs have found, and
-            # need not hold it all.
+            # What follows goes before other pairs: workers then let go of what pairs have found,
+            # and need not hold it all.
             self._small.append(self._submit("pass-small", number, small_of, outcome, first=True))
             for name in names:
                 places = [(at, pair[0] == name) for at, pair in enumerate(bundle) if name in pair]
