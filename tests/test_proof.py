@@ -157,7 +157,9 @@ def test_blocks_add_up_to_less_than_the_best_clustering(weighted):
 
 
 @pytest.mark.parametrize(
-    ("load", "k"), [(load_iris, 3), (load_wine, 3), (load_breast_cancer, 2)], ids=str
+    ("load", "k"),
+    [(load_iris, 3), (load_wine, 3), (load_breast_cancer, 2)],
+    ids=["iris", "wine", "breast cancer"],
 )
 def test_plain_kmeans_of_small_tables_is_proved_to_half_a_per_cent(load, k):
     X = scale(load().data)
