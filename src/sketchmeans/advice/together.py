@@ -32,7 +32,8 @@ ROWS = 3_000
 """Rows that are looked at, at most: of more, so many are drawn by the seed."""
 MOST_GRAPHS, JUMP = 0.75, 1.5
 """Where so many of the graphs speak for a number, and one more cluster cuts at least so many times
-as much, that number is firm although not all ways to look at borders agree."""
+as much, that number is firm although not all ways to look at borders agree. Where all agree, the
+cut must jump by as much."""
 HALF_OF_GRAPHS, LARGE_JUMP = 0.5, 10.0
 """The same where fewer graphs agree, and the cut jumps by more."""
 AS_GOOD, ABOUT = 1.05, 0.002
@@ -196,7 +197,9 @@ def _number(seen: list[_Seen], votes: Votes | None) -> tuple[_Seen, list[str]]:
     if votes.lone > MOST_LONE:
         lone = [f" {votes.lone:.0%} of the rows lie alone, on no side of a border."]
     if agreed and len(votes.counts) == 1:
-        return agreed[0], lone
+        jump = agreed[0].jump
+        little = [] if jump >= JUMP else [f" One cluster more cuts only {jump:.1f} times as much."]
+        return agreed[0], [*lone, *little]
     for share, jump in ((MOST_GRAPHS, JUMP), (HALF_OF_GRAPHS, LARGE_JUMP)):
         if votes.share(k) >= share and by_cut.jump >= jump:
             return by_cut, lone
