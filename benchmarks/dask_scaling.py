@@ -19,6 +19,7 @@ import argparse
 import hashlib
 import re
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -135,9 +136,11 @@ def cluster_fit(case: str, n: int, n_workers: int) -> dict[str, Any]:
         before = forget_peak()
         stream = TaskStreamPlugin(cluster.scheduler, maxlen=1_000_000)
         cluster.scheduler.add_plugin(stream)
-        start = time.perf_counter()
+        spent = client.run(time.process_time)
+        start, start_here = time.perf_counter(), time.process_time()
         model = fit(X)
-        seconds = time.perf_counter() - start
+        seconds, here = time.perf_counter() - start, time.process_time() - start_here
+        spent_then = client.run(time.process_time)
         peak = peak_bytes() - before
         peaks = client.run(peak_bytes)
         fetched = client.run(received_bytes)
@@ -151,6 +154,8 @@ def cluster_fit(case: str, n: int, n_workers: int) -> dict[str, Any]:
         return {
             "seconds": seconds,
             "in tasks": within,
+            "processor of workers": sum(spent_then[one] - spent[one] for one in spent_then),
+            "processor of client": here,
             "tasks": len(records),
             "kinds": kinds_of(records),
             "moved": sum(fetched.values()),
@@ -159,6 +164,22 @@ def cluster_fit(case: str, n: int, n_workers: int) -> dict[str, Any]:
             "width": int(getattr(model, "width_", 0) or 0),
             "labels": digest(model.labels_.compute()),
         }
+
+
+def busy(seconds: float) -> None:
+    """Take so many seconds of the processor."""
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
+def cores_of_two(seconds: float = 2.0) -> float:
+    """Return how many cores two plain processes get now: what two workers cannot exceed."""
+    with ProcessPoolExecutor(2) as pool:
+        list(pool.map(busy, [0.1, 0.1]))
+        start = time.perf_counter()
+        list(pool.map(busy, [seconds, seconds]))
+        return 2 * seconds / (time.perf_counter() - start)
 
 
 def kinds_of(records: list[dict[str, Any]]) -> dict[str, tuple[int, float]]:
@@ -240,6 +261,7 @@ def main(arguments: list[str] | None = None) -> Report:
     for case, (whole, _, limit) in CASES.items():
         n = whole // 10 if options.quick else whole
         best: dict[int, dict[str, Any]] = {}
+        cores = [cores_of_two()]
         for _ in range(options.repeats):
             for workers in (0, 1, 2):  # in turns: others may use the machine
                 if workers:
@@ -250,6 +272,7 @@ def main(arguments: list[str] | None = None) -> Report:
                 print(f"{case}, {workers} workers: {found['seconds']:.1f} s", flush=True)
                 if workers not in best or found["seconds"] < best[workers]["seconds"]:
                     best[workers] = found
+        cores.append(cores_of_two())
         one = best[1]["seconds"]
         rows += [cells(case, n, workers, found, one) for workers, found in best.items()]
         by_time = sorted(best[2]["kinds"].items(), key=lambda item: -item[1][1])
@@ -259,6 +282,8 @@ def main(arguments: list[str] | None = None) -> Report:
             targets.append(Target(f"{case}, n = {n:,}: two workers against one", gain, limit))
         same = len({found["labels"] for found in best.values()}) == 1
         notes.append(f"{case}: labels of all three are {'the same' if same else 'NOT THE SAME'}")
+        given = " and ".join(f"{count:.2f}" for count in cores)
+        notes.append(f"{case}: two plain processes got {given} cores, before and after")
     report.table(HEADER, rows)
     report.table(["fit", "tasks of two workers", "count", "s in all"], kinds)
     print("\n".join(notes))

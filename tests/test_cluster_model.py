@@ -1,10 +1,13 @@
 """The simulation of a cluster is held against what must be true of any."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks import cluster_model
 from benchmarks.simulation import Cluster, Network, Task, losses, stragglers
+from benchmarks.timing import table
 
 
 def tree(leaves, seconds, fan=8):
@@ -105,3 +108,25 @@ def test_the_same_seed_gives_the_same_simulation():
     assert slow.min() == 1
     assert slow.max() == 20
     assert np.mean(slow > 1) == pytest.approx(0.02, abs=0.002)
+
+
+@pytest.mark.parametrize("method", list(cluster_model.PLANS))
+def test_more_workers_are_no_slower_and_never_faster_than_the_work_allows(method):
+    constants = cluster_model.Constants.kept()
+    costs = [cluster_model.cost_of(method, 400_000, workers, constants) for workers in (1, 4, 64)]
+    seconds = [cost.seconds for cost in costs]
+    assert seconds[0] >= costs[0].worked
+    assert seconds[1] >= costs[1].worked / 4
+    assert seconds[0] > seconds[1] > 0.9 * seconds[2]
+    assert len({cost.tasks for cost in costs}) == 1
+
+
+def test_the_page_on_clusters_shows_what_the_model_prints():
+    page = (Path(__file__).parents[1] / "docs" / "scale.md").read_text()
+    constants = cluster_model.Constants.kept()
+    rows = [*cluster_model.check_rows(constants)]
+    assert len(rows) == 9
+    for line in table([], rows).splitlines()[2:]:
+        assert line in page
+    first = next(cluster_model.scaling_rows("neighbours", constants))
+    assert table([], [first]).splitlines()[2] in page
