@@ -283,8 +283,7 @@ def test_blocks_hold_every_sample_once_and_clusters_in_their_shares():
 def test_ctrl_c_returns_the_best_so_far_with_a_time_limit(monkeypatch):
     X, _ = make_blobs(400, 5, centers=4, cluster_std=4.0, random_state=0)
     labels = KMeans(4, n_init=3, random_state=0).fit_predict(X)
-    steps = iter(range(100))
-    step = Lifting.step
+    steps, step = iter(range(100)), Lifting.step
 
     def tired(self):
         if next(steps) == 45:
@@ -292,6 +291,9 @@ def test_ctrl_c_returns_the_best_so_far_with_a_time_limit(monkeypatch):
         step(self)
 
     monkeypatch.setattr(Lifting, "step", tired)
+    with pytest.raises(KeyboardInterrupt):  # without one, and in a fit, it raises as always
+        KernelKMeans(4, kernel="rbf", certificate="lifted", random_state=0).fit(X)
+    steps = iter(range(100))
     found = certify(X, labels, kernel="linear", seconds=60)
     assert found.interrupted
     assert found.level == "lifted"

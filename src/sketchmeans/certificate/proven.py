@@ -107,6 +107,8 @@ def proven_certificate(
             report=asked.report,
         )
         bound = find_bound(ask, asked, left)
+        if bound.interrupted and asked.seconds is None:
+            raise KeyboardInterrupt  # nobody asked for as much as there is time for
         return with_bound(known, bound, scale), bound
 
 
