@@ -431,3 +431,22 @@ def test_progress_shows_the_bound_so_far(capsys):
     X, _ = make_blobs(60, random_state=0)
     certify(X, np.arange(60) % 3, kernel="rbf", effort="lifted", verbose=1)
     assert "proof: done" in capsys.readouterr().err
+
+
+def test_where_time_is_short_blocks_are_drawn_if_that_is_allowed(monkeypatch):
+    from sketchmeans.certificate import proven
+
+    X, _ = make_blobs(4000, 6, centers=5, cluster_std=3.0, random_state=0)
+    labels = KMeans(5, n_init=2, random_state=0).fit_predict(X)
+    monkeypatch.setattr(proven, "SMALL_BLOCKS", 10**9)  # whatever the time, it is too short
+    monkeypatch.setattr(proven, "BLOCK_SIZE", 200)
+    options = {"kernel": "rbf", "gamma": 0.02, "effort": "blocks", "random_state": 0}
+    drawn = certify(X, labels, seconds=3, failure_probability=1e-6, **options)
+    assert drawn.n_blocks > 1
+    assert drawn.block_size == 200
+    assert 0 < drawn.optimum_lower_probabilistic <= drawn.objective_upper
+    assert drawn.relative_gap_probabilistic < 1
+    assert "except with probability 1e-06" in str(drawn)
+    never = certify(X, labels, seconds=3, **options)
+    assert never.relative_gap_probabilistic is None
+    assert never.level == "blocks"
