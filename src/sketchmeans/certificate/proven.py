@@ -280,6 +280,10 @@ def with_bound(known: Certificate, bound: Bound, scale: float | None = None) -> 
             failure_probability=2 * bound.failure_probability,
             n_blocks=bound.n_blocks,
             block_size=bound.block_size,
+            reason=(
+                f"Time was too short for all blocks: {bound.n_blocks:,} of {bound.block_size:,} "
+                "samples were drawn instead."
+            ),
         )
     if known.optimum_lower is not None and bound.value < known.optimum_lower:
         return _told(known, scale)
