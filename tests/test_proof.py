@@ -285,8 +285,7 @@ def test_blocks_hold_every_sample_once_and_clusters_in_their_shares():
 def test_ctrl_c_returns_the_best_so_far_with_a_time_limit(monkeypatch):
     X, _ = make_blobs(400, 5, centers=4, cluster_std=4.0, random_state=0)
     labels = KMeans(4, n_init=3, random_state=0).fit_predict(X)
-    steps = iter(range(100))
-    step = Lifting.step
+    steps, step = iter(range(100)), Lifting.step
 
     def tired(self):
         if next(steps) == 45:
@@ -294,6 +293,9 @@ def test_ctrl_c_returns_the_best_so_far_with_a_time_limit(monkeypatch):
         step(self)
 
     monkeypatch.setattr(Lifting, "step", tired)
+    with pytest.raises(KeyboardInterrupt):  # without one, and in a fit, it raises as always
+        KernelKMeans(4, kernel="rbf", certificate="lifted", random_state=0).fit(X)
+    steps = iter(range(100))
     found = certify(X, labels, kernel="linear", seconds=60)
     assert found.interrupted
     assert found.level == "lifted"
@@ -431,3 +433,22 @@ def test_progress_shows_the_bound_so_far(capsys):
     X, _ = make_blobs(60, random_state=0)
     certify(X, np.arange(60) % 3, kernel="rbf", effort="lifted", verbose=1)
     assert "proof: done" in capsys.readouterr().err
+
+
+def test_where_time_is_short_blocks_are_drawn_if_that_is_allowed(monkeypatch):
+    from sketchmeans.certificate import proven
+
+    X, _ = make_blobs(4000, 6, centers=5, cluster_std=3.0, random_state=0)
+    labels = KMeans(5, n_init=2, random_state=0).fit_predict(X)
+    monkeypatch.setattr(proven, "SMALL_BLOCKS", 10**9)  # whatever the time, it is too short
+    monkeypatch.setattr(proven, "BLOCK_SIZE", 200)
+    options = {"kernel": "rbf", "gamma": 0.02, "effort": "blocks", "random_state": 0}
+    drawn = certify(X, labels, seconds=3, failure_probability=1e-6, **options)
+    assert drawn.n_blocks > 1
+    assert drawn.block_size == 200
+    assert 0 < drawn.optimum_lower_probabilistic <= drawn.objective_upper
+    assert drawn.relative_gap_probabilistic < 1
+    assert "except with probability 1e-06" in str(drawn)
+    never = certify(X, labels, seconds=3, **options)
+    assert never.relative_gap_probabilistic is None
+    assert never.level == "blocks"

@@ -107,6 +107,8 @@ def proven_certificate(
             report=asked.report,
         )
         bound = find_bound(ask, asked, left)
+        if bound.interrupted and asked.seconds is None:
+            raise KeyboardInterrupt  # nobody asked for as much as there is time for
         return with_bound(known, bound, scale), bound
 
 
@@ -278,6 +280,10 @@ def with_bound(known: Certificate, bound: Bound, scale: float | None = None) -> 
             failure_probability=2 * bound.failure_probability,
             n_blocks=bound.n_blocks,
             block_size=bound.block_size,
+            reason=(
+                f"Time was too short for all blocks: {bound.n_blocks:,} of {bound.block_size:,} "
+                "samples were drawn instead."
+            ),
         )
     if known.optimum_lower is not None and bound.value < known.optimum_lower:
         return _told(known, scale)

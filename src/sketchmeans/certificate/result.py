@@ -126,10 +126,13 @@ class Certificate:
                 f"  so the objective is at most {gap_in_words(self.relative_gap)} above the least "
                 f"that {self._clusters} can have"
             )
-        if self.relative_gap_probabilistic is not None:
+        if (
+            self.relative_gap_probabilistic is not None
+            and self.relative_gap_probabilistic < USELESS
+        ):
             likely = gap_in_words(self.relative_gap_probabilistic)
             lines.append(
-                f"  and at most {likely} above it, except with probability "
+                f"  the objective is at most {likely} above the least, except with probability "
                 f"{self.failure_probability:g}"
             )
         if self.interrupted:
