@@ -34,6 +34,7 @@ reproduce: $(READY)
 # fits on a cluster whose workers die.
 soak: $(READY)
 	$(BIN)/python -m soak.bounds
+	$(BIN)/python -m soak.proofs
 	$(BIN)/python -m soak.cuts
 	$(BIN)/python -m soak.threads
 	$(BIN)/python -m soak.workers

@@ -1,9 +1,10 @@
 """Everyone against everyone, and a line for every target beside the kept run's: ``make bench``.
 
-The default set takes about ten minutes; ``--full`` adds a million samples, slower rivals and
-workers of a Dask cluster, and takes more than half an hour. The other scripts (``tile_parts``,
-``native_switches``, ``hadamard_switch``, ``feature_switch``, ``method_switch``, ``many_rows``,
-``methods``, ``defaults``) are the evidence behind constants and defaults; run them by name. ::
+The default set takes about ten minutes; ``--full`` adds a million samples, slower rivals, the
+proofs of ``certified`` and workers of a Dask cluster, and takes more than an hour. The other
+scripts (``tile_parts``, ``native_switches``, ``hadamard_switch``, ``feature_switch``,
+``method_switch``, ``many_rows``, ``methods``, ``defaults``) are the evidence behind constants and
+defaults; run them by name. ::
 
     python -m benchmarks [--full] [--out build/benchmarks]
 """
@@ -15,6 +16,7 @@ import time
 from pathlib import Path
 
 from benchmarks import (
+    certified,
     dask_scaling,
     drawing,
     end_to_end,
@@ -35,7 +37,7 @@ from benchmarks.timing import Target, environment, facts, table
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--full", action="store_true", help="also a million samples, and a Dask cluster"
+        "--full", action="store_true", help="also a million samples, proofs, and a Dask cluster"
     )
     parser.add_argument("--out", type=Path, default=Path("build/benchmarks"), help="a folder")
     parser.add_argument(
@@ -55,7 +57,8 @@ def main(arguments: list[str] | None = None) -> None:
         "landmark_quality": lambda: landmark_quality.main([]),
         "landmark_curve": landmark_curve.main,
     }
-    if full:
+    if options.full:
+        main_set["certified"] = lambda: certified.main(full)
         main_set["dask_scaling"] = lambda: dask_scaling.main([])
     found = environment()
     print(facts(found), flush=True)

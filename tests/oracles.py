@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sketchmeans.certificate.certifying import Wanted, certificate_for
 from sketchmeans.kernels import Cosine, Gaussian, Laplacian, Linear, Polynomial, Sigmoid
 
 EXAMPLES = {
@@ -56,3 +57,8 @@ def lloyd(K, labels, n_clusters, n_iter=100):
             break
         labels = new
     return labels
+
+
+def certificate_of(operator, labels, approximation, **wanted):
+    """What is known of labels from an approximation, and from a pass if that is wanted."""
+    return certificate_for(operator, labels, approximation, Wanted(**wanted))

@@ -51,6 +51,7 @@ LONGEST_FILE = 400
 LONGEST_FUNCTION = 60
 REASONS = {
     "advice/comparing.py:compare": "eleven parameters, each described, and what it returns",
+    "estimators/certifying.py:certify": "seventeen parameters, each described, and an example",
     "graphs.py:normalized": "how the normalized cut follows from the objective, and an example",
     "io/reading.py:read_table": "twenty-two parameters, each described",
     "lowrank/nystrom.py:nystrom": "seven parameters, each described",

@@ -12,8 +12,8 @@ from sklearn.preprocessing import StandardScaler
 from soak.bounds import run
 from soak.truth import objectives, partitions
 
-from oracles import objective
-from sketchmeans import FullKernelKMeans, KernelKMeans, certify
+from oracles import certificate_of, objective
+from sketchmeans import FullKernelKMeans, KernelKMeans
 from sketchmeans.certificate.bracket import bracket
 from sketchmeans.certificate.gap import gap_bound
 from sketchmeans.certificate.moments import moments
@@ -112,7 +112,7 @@ def test_no_bound_needs_orthogonal_columns():
     turned = low.factor @ rotation
     other = replace(low, factor=turned, eigenvalues=np.square(turned).sum(axis=0))
     labels = np.arange(150) % 4
-    one, two = certify(operator, labels, low), certify(operator, labels, other)
+    one, two = certificate_of(operator, labels, low), certificate_of(operator, labels, other)
     for name in ("gap_bound", "objective_lower", "objective_upper", "optimum_lower"):
         assert getattr(one, name) == pytest.approx(getattr(two, name), rel=1e-8)
 
@@ -253,12 +253,12 @@ def test_bounds_that_contradict_each_other_are_not_shown():
     K = np.eye(60)
     operator = PrecomputedOperator(K)
     low = approximate(operator, "exact", Request(rank=60, width=60, seed=0))
-    assert certify(operator, np.arange(60) % 3, low).optimum_lower is not None
+    assert certificate_of(operator, np.arange(60) % 3, low).optimum_lower is not None
     for facts in (
         replace(low.facts, trace=30.0),
         replace(low.facts, row_sums=2 * low.facts.row_sums),
     ):
-        certificate = certify(operator, np.arange(60) % 3, replace(low, facts=facts))
+        certificate = certificate_of(operator, np.arange(60) % 3, replace(low, facts=facts))
         assert certificate.optimum_lower is certificate.objective_upper is None
         assert "contradict each other" in certificate.reason
         assert "at least" not in str(certificate)
@@ -270,8 +270,8 @@ def test_labels_may_be_any_whole_numbers():
     low = one_pass(operator, make_sketch("hadamard", 40, 10, 0), rank=5)
     labels = np.arange(40) % 3
     for exact in (False, True):
-        one = certify(operator, labels, low, exact=exact)
-        assert one == certify(operator, 10**12 + labels, low, exact=exact)
+        one = certificate_of(operator, labels, low, exact=exact)
+        assert one == certificate_of(operator, 10**12 + labels, low, exact=exact)
 
 
 def test_a_zero_kernel_has_exact_eigenvectors_without_the_matrix(monkeypatch):
@@ -301,7 +301,7 @@ def test_rounding_is_not_taken_for_indefiniteness(method, given):
     exact = approximate(PrecomputedOperator(K), method, ask).factor[:, :20]
     Y = low.factor[:, :20]
     assert np.linalg.norm(K - Y @ Y.T) < 1.5 * np.linalg.norm(K - exact @ exact.T)
-    certificate = certify(operator, np.arange(300) % 3, low)
+    certificate = certificate_of(operator, np.arange(300) % 3, low)
     assert certificate.optimum_lower is not None
     assert certificate.optimum_lower <= objective(K, np.arange(300) % 3)
 

@@ -10,8 +10,8 @@ from scipy.stats import binom
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_circles
 
-from oracles import objective
-from sketchmeans import ColumnStream, FullKernelKMeans, KernelKMeans, certify
+from oracles import certificate_of, objective
+from sketchmeans import ColumnStream, FullKernelKMeans, KernelKMeans
 from sketchmeans.certificate.intervals import verdict
 from sketchmeans.certificate.optimum import leading_sum_bound
 from sketchmeans.engine.run import Run
@@ -74,10 +74,10 @@ def test_no_deterministic_bound_is_ever_violated(method, truncation, sketch):
         Y = low.embedding / np.sqrt(d)[:, None]
         solved = objectives(Y @ Y.T, ALL[k], d).argmin()
         slack = 1e-9 * np.trace(K) * d.max()
-        certificate = certify(
+        certificate = certificate_of(
             operator, ALL[k][solved], low, n_clusters=k, failure_probability=0.2, seed=seed
         )
-        plain = certify(operator, ALL[k][solved], low, n_clusters=k)
+        plain = certificate_of(operator, ALL[k][solved], low, n_clusters=k)
         found = exact[solved]
         for one in (plain, certificate):
             assert one.objective_lower - slack <= found <= one.objective_upper + slack
@@ -89,7 +89,7 @@ def test_no_deterministic_bound_is_ever_violated(method, truncation, sketch):
             missed += found - best > certificate.gap_bound_probabilistic + slack
             missed += certificate.optimum_lower_probabilistic > best + slack
         other = (7 * seed) % len(ALL[k])
-        anywhere = certify(operator, ALL[k][other], low, n_clusters=k)
+        anywhere = certificate_of(operator, ALL[k][other], low, n_clusters=k)
         assert anywhere.objective_lower - slack <= exact[other] <= anywhere.objective_upper + slack
     # Violations of a bound that fails with probability 0.2, beyond any doubt.
     assert missed <= binom.ppf(0.999, checked, 0.2)
@@ -111,7 +111,7 @@ def test_the_papers_theorem_is_tight():
     whole = approximate(operator, "exact", Request(rank=1, width=1, seed=0))
     Y = np.stack([np.sqrt(0.499) * one, np.sqrt(0.501) * other], axis=1)
     low = replace(whole, early=Y, rank=2)
-    bound = certify(operator, chosen, low, n_clusters=2).gap_bound
+    bound = certificate_of(operator, chosen, low, n_clusters=2).gap_bound
     assert gap <= bound <= 1.001 * nuclear
 
 
@@ -136,8 +136,8 @@ def test_the_moment_certificate_gives_the_gaps_known_beforehand(
         sketch = make_sketch("hadamard", len(X), 20, seed)
         low = one_pass(operator, sketch, rank=10, n_passes=n_passes, run=Run(2))
         labels = KMeans(10, n_init=3, random_state=seed).fit(low.embedding).labels_
-        gaps.append(certify(operator, labels, low).relative_gap)
-        exact_gaps.append(certify(operator, labels, low, exact=True).relative_gap)
+        gaps.append(certificate_of(operator, labels, low).relative_gap)
+        exact_gaps.append(certificate_of(operator, labels, low, exact=True).relative_gap)
     assert abs(np.mean(gaps) - known) < 0.2 * known
     assert abs(np.mean(exact_gaps) - known_exact) < 0.2 * known_exact
 
@@ -225,7 +225,7 @@ def test_labels_of_any_origin_can_be_certified():
     operator = DataOperator(X, Gaussian(1.0))
     low = one_pass(operator, make_sketch("hadamard", 300, 40, 0), rank=20)
     labels = KMeans(5, n_init=3, random_state=0).fit(X).labels_
-    certificate = certify(operator, labels, low, exact=True, failure_probability=1e-3)
+    certificate = certificate_of(operator, labels, low, exact=True, failure_probability=1e-3)
     K = operator.tile(slice(0, 300), slice(0, 300))
     assert certificate.objective == pytest.approx(objective(K, labels))
     assert "exactly" in str(certificate)
@@ -240,9 +240,9 @@ def test_bad_labels_are_refused():
     low = one_pass(operator, make_sketch("hadamard", 30, 10, 0), rank=5)
     for labels in (np.zeros(29, int), np.zeros(30), -np.ones(30, int), np.zeros((30, 1), int)):
         with pytest.raises(ValueError, match="labels must be 30 whole numbers from 0"):
-            certify(operator, labels, low)
+            certificate_of(operator, labels, low)
     with pytest.raises(ValueError, match="a stream's kernel is gone"):
-        certify(None, np.zeros(30, int), low, exact=True)
+        certificate_of(None, np.zeros(30, int), low, exact=True)
 
 
 @pytest.mark.parametrize("value", [1.5, -1.0, 0.0, 1.0, np.nan])
@@ -251,7 +251,7 @@ def test_a_failure_probability_that_is_none_is_refused(value):
     operator = DataOperator(X, Gaussian(1.0))
     low = one_pass(operator, make_sketch("hadamard", 30, 10, 0), rank=5)
     with pytest.raises(ValueError, match="is no probability: give a number between"):
-        certify(operator, np.zeros(30, int), low, failure_probability=value)
+        certificate_of(operator, np.zeros(30, int), low, failure_probability=value)
 
 
 def test_fewer_clusters_than_the_labels_have_are_refused():
@@ -259,10 +259,10 @@ def test_fewer_clusters_than_the_labels_have_are_refused():
     operator = DataOperator(X, Gaussian(1.0))
     low = one_pass(operator, make_sketch("hadamard", 30, 10, 0), rank=5)
     with pytest.raises(ValueError, match="n_clusters=2 is less than the 3 clusters"):
-        certify(operator, np.arange(30) % 3, low, n_clusters=2)
+        certificate_of(operator, np.arange(30) % 3, low, n_clusters=2)
     for value in (2.0, True, "3"):
         with pytest.raises(TypeError, match="must be a whole number"):
-            certify(operator, np.zeros(30, int), low, n_clusters=value)
+            certificate_of(operator, np.zeros(30, int), low, n_clusters=value)
 
 
 def test_a_plain_certificate_costs_no_kernel_entry():
@@ -277,9 +277,9 @@ def test_a_plain_certificate_costs_no_kernel_entry():
     operator = CallableOperator(X, kernel)
     low = one_pass(operator, make_sketch("hadamard", 200, 20, 0), rank=10)
     before = asked
-    certify(operator, np.arange(200) % 3, low)
+    certificate_of(operator, np.arange(200) % 3, low)
     assert asked == before
-    certify(operator, np.arange(200) % 3, low, exact=True)
+    certificate_of(operator, np.arange(200) % 3, low, exact=True)
     assert before < asked <= 2 * before
 
 
@@ -289,7 +289,7 @@ def test_an_indefinite_operator_still_has_an_exact_objective():
     with pytest.warns(IndefiniteKernelWarning):
         low = one_pass(operator, make_sketch("hadamard", 60, 20, 0), rank=10)
     labels = np.arange(60) % 3
-    certificate = certify(operator, labels, low, exact=True)
+    certificate = certificate_of(operator, labels, low, exact=True)
     K = operator.tile(slice(0, 60), slice(0, 60))
     assert certificate.objective == pytest.approx(objective(K, labels))
     assert certificate.objective_upper is None
@@ -316,7 +316,10 @@ def test_a_pass_for_the_objective_brings_landmarks_the_moments_of_the_kernel(met
     operator = DataOperator(X, Gaussian(0.5))
     low = approximate(operator, method, Request(rank=10, width=20, seed=0))
     labels = np.arange(300) % 4
-    plain, later = certify(operator, labels, low), certify(operator, labels, low, exact=True)
+    plain, later = (
+        certificate_of(operator, labels, low),
+        certificate_of(operator, labels, low, exact=True),
+    )
     assert later.optimum_lower > 2 * plain.optimum_lower
     assert later.optimum_lower <= later.objective
     # From K̂ = 0 alone nothing would be known of the best clustering.

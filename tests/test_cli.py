@@ -1,6 +1,7 @@
 """The command line: what it reads, prints and writes, and how it ends."""
 
 import json
+import shlex
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -272,7 +273,9 @@ def test_choose_prints_the_choice_of_the_library(rings):
     arguments += ["--gammas", "median,8*median"]
     X, _ = make_rings(300, random_state=0)
     found = choose(X, n_clusters=[2, 3, 4], gammas=["median", "8*median"], random_state=0)
-    assert run(*arguments).stdout == f"{found}\n"
+    command = f"sketchmeans cluster {rings} --columns x,y -k {found.n_clusters} --kernel rbf"
+    command += f" --gamma {shlex.quote(found.width)} --rank {found.rank}"
+    assert run(*arguments).stdout == f"{found.running(command)}\n"
     said = json.loads(run(*arguments, "--json").stdout)
     assert (said["n_clusters"], said["rank"]) == (found.n_clusters, found.rank)
     assert len(said["table"]) == 6

@@ -79,7 +79,7 @@ def test_completion_knows_commands_and_options(tmp_path):
         )
         return [line.split(",")[1] for line in shown.stdout.splitlines()]
 
-    assert complete("sketchmeans c", 1) == ["cluster", "compare", "choose"]
+    assert complete("sketchmeans c", 1) == ["cluster", "compare", "choose", "certify"]
     assert "--memory-limit" in complete("sketchmeans cluster --mem", 2)
     assert complete("sketchmeans cluster --kernel po", 3) == ["polynomial", "poly"]
 

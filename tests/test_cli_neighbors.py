@@ -1,6 +1,7 @@
 """The neighbours kernel on the command line: its flags, what is said of it, and its models."""
 
 import json
+import shlex
 
 import numpy as np
 import pandas as pd
@@ -125,7 +126,9 @@ def test_choose_takes_the_same_flags(moons, points):
     found = choose(
         points[0], n_clusters=[2, 3], kernel="neighbors", kernel_params=PARAMS, random_state=0
     )
-    assert run(*arguments).stdout == f"{found}\n"
+    ran = ["sketchmeans", "cluster", str(moons), "--columns", "x,y", *map(str, FLAGS[2:])]
+    command = shlex.join([*ran, "-k", str(found.n_clusters), "--kernel", "neighbors"])
+    assert run(*arguments).stdout == f"{found.running(command)}\n"
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,6 @@ def test_an_error_in_a_task_is_the_error_of_the_fit(monkeypatch):
     X = np.random.default_rng(0).normal(size=(3000, 3)) * 1e120
     with opened(1) as client:
         lazy = da.from_array(X, chunks=(1000, -1))
-        model = placed.KernelKMeans(2, kernel="polynomial", client=client)
+        model = placed.KernelKMeans(2, kernel="polynomial", gamma=1.0, client=client)
         with pytest.raises(ValueError, match="cannot square it"):
             model.fit(lazy)

@@ -261,6 +261,9 @@ HEADERS = [
     ("neighbors", "cut_lower without normalized_cut", {"certificate_.normalized_cut": None}),
     ("neighbors", "cut without normalized_cut_l", {"certificate_.normalized_cut_lower": DELETE}),
     ("neighbors", "='0' of its certificate_ is no", {"certificate_.normalized_cut": "0"}),
+    ("plain", "level='magic' is not known", {"certificate_.level": "magic"}),
+    ("plain", "a level without n_blocks and block_size", {"certificate_.level": "lifted"}),
+    ("plain", "of its certificate_ is no bool", {"certificate_.interrupted": None}),
 ]
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_blobs, make_moons
 
-from sketchmeans import FullKernelKMeans, KernelEmbedding, KernelKMeans, certify, compare
+from oracles import certificate_of
+from sketchmeans import FullKernelKMeans, KernelEmbedding, KernelKMeans, compare
 from sketchmeans.advice.plain import plain_kmeans
 from sketchmeans.certificate import Certificate
 from sketchmeans.certificate.intervals import intervals, verdict
@@ -214,7 +215,7 @@ def test_an_exact_objective_is_a_point(blobs):
     model = KernelKMeans(4, kernel="rbf", random_state=0)
     embedded = embed(model, X)
     labels = np.arange(240) % 4
-    certificate = certify(
+    certificate = certificate_of(
         embedded.operator, labels, embedded.low_rank, exact=True, failure_probability=0.01
     )
     found, best = intervals(certificate)

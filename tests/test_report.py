@@ -58,7 +58,7 @@ def test_it_says_what_was_asked_and_how_to_repeat_it(report, model):
     assert asked["kernel"] == f"rbf, γ = {model.gamma_:.5g} (median)"
     assert asked["method"] == "one-pass, 2 passes (an option that belongs to it was given)"
     assert asked["rank of the embedding"] == "13 (asked: auto)"
-    options = {row[0]: row[1] for row in report.table("coef0")}
+    options = {row[0]: row[1] for row in report.table("certificate")}
     assert options == {name: repr(value) for name, value in model.get_params().items()}
     assert "sketchmeans cluster 'my iris.csv' -k 3" in report.text
 
@@ -177,7 +177,7 @@ def test_with_neighbours_it_tells_of_anchors_and_of_the_cut(moons, tmp_path):
 def test_options_that_neighbours_do_not_read_are_those_that_a_fit_refuses(moons, tmp_path):
     model, X, _ = moons
     page = read(write_report(tmp_path / "r.html", model, X, command="x"))
-    shown = {row[0]: row[1] for row in page.table("kernel")[1:]} | {"kernel": "'neighbors'"}
+    shown = {row[0]: row[1] for row in page.table("certificate")}
     given = model.get_params()
     assert shown == {name: repr(given[name]) for name in given if name not in UNREAD}
     other = {"gamma": 1.0, "degree": 2, "coef0": 0.0, "method": "nystrom", "precision": "float32"}

@@ -16,8 +16,7 @@ from sketchmeans._package import __version__, lazy_names
 
 if TYPE_CHECKING:
     from sketchmeans.advice import choose, compare
-    from sketchmeans.certificate import certify
-    from sketchmeans.estimators import FullKernelKMeans, KernelEmbedding, KernelKMeans
+    from sketchmeans.estimators import FullKernelKMeans, KernelEmbedding, KernelKMeans, certify
     from sketchmeans.lowrank import ColumnStream
     from sketchmeans.models import load, save
 
@@ -41,7 +40,7 @@ __getattr__ = lazy_names(
         "FullKernelKMeans": "estimators",
         "KernelEmbedding": "estimators",
         "KernelKMeans": "estimators",
-        "certify": "certificate",
+        "certify": "estimators",
         "choose": "advice",
         "compare": "advice",
         "load": "models",

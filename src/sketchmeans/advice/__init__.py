@@ -1,7 +1,9 @@
-"""What to ask for: ``choose`` recommends a number of clusters, ``compare`` tries all methods.
+"""What to ask for: ``choose`` recommends kernel, width and number, ``compare`` tries all methods.
 
-``guidance`` says what to do next after a fit, ``plain`` is K-means without a kernel beside it,
-``rivals`` are the rows of a comparison that are not ours.
+``together`` judges what the kernels of ``candidates`` find, all in the same rows; ``borders`` says
+how many clusters there are without a kernel. ``guidance`` says what to do next after a fit,
+``plain`` is K-means without a kernel beside it, ``rivals`` are the rows of a comparison that are
+not ours.
 
 May import: engine, operators, lowrank, certificate, estimators, metrics.
 """

@@ -44,6 +44,8 @@ class Votes:
     """Votes for each number of clusters."""
     lone: float
     """Share of the rows that lie alone, and are on no side of a border."""
+    graphs: tuple[Counter[int], ...] = ()
+    """The votes in each graph."""
 
     @property
     def number(self) -> int:
@@ -54,6 +56,11 @@ class Votes:
     def unanimous(self) -> bool:
         """Whether all votes are for one number, and few rows were left out."""
         return len(self.counts) == 1 and self.lone <= MOST_LONE
+
+    def share(self, number: int) -> float:
+        """Return the share of the graphs in which more than half of the votes are for a number."""
+        won = sum(2 * votes[number] > votes.total() for votes in self.graphs)
+        return won / max(len(self.graphs), 1)
 
 
 def separated(X: Any, pieces: Sequence[IntArray]) -> Votes:
@@ -72,12 +79,14 @@ def separated(X: Any, pieces: Sequence[IntArray]) -> Votes:
         near = Neighborhoods.of(X)
         rows = np.flatnonzero(~near.lone())
         least = max(near.scales[0], SMALLEST * len(near.nearest))
-        votes = Counter(
-            max(int((np.bincount(clusters_by_borders(graph, labels[rows])) >= least).sum()), 1)
+        graphs = tuple(
+            Counter(
+                max(int((np.bincount(clusters_by_borders(graph, labels[rows])) >= least).sum()), 1)
+                for labels in pieces
+            )
             for graph in near.graphs(rows)
-            for labels in pieces
         )
-    return Votes(votes, 1 - len(rows) / len(near.nearest))
+    return Votes(sum(graphs, Counter()), 1 - len(rows) / len(near.nearest), graphs)
 
 
 def clusters_by_borders(graph: Any, labels: IntArray, caution: float = CAUTION) -> IntArray:

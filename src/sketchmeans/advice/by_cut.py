@@ -133,7 +133,7 @@ def choose_by_cut(
         )
         for k in tried
     ]
-    return _choice(seen, int((values > 1 - APART).sum()), _votes(model, embedded))
+    return _choice(seen, int((values > 1 - APART).sum()), votes_of(model, embedded))
 
 
 def _ratio(after: float, this: float) -> float:
@@ -142,13 +142,13 @@ def _ratio(after: float, this: float) -> float:
 
 def _share_cut(model: KernelKMeans, embedded: Embedded, k: int) -> float:
     """Cluster as a fit with k clusters does; return its cut over that of labels at random."""
-    labels, sums = _clustered(model, embedded, k)
+    labels, sums = clustered(model, embedded, k)
     cut = cut_certificate(labels, embedded.low_rank, sums, None).normalized_cut
     assert cut is not None
     return cut / (k - 1)
 
 
-def _votes(model: KernelKMeans, embedded: Embedded) -> Votes | None:
+def votes_of(model: KernelKMeans, embedded: Embedded) -> Votes | None:
     """Return what borders separate, in some of the rows if there are many; None of too few."""
     operator = embedded.operator
     assert isinstance(operator, NeighborOperator)
@@ -156,13 +156,13 @@ def _votes(model: KernelKMeans, embedded: Embedded) -> Votes | None:
     if n < FEWEST_ROWS:
         return None
     with OneBlasThread():
-        pieces = [_clustered(model, embedded, k)[0] for k in PIECES]
+        pieces = [clustered(model, embedded, k)[0] for k in PIECES]
     rows = subsample(np.arange(n), MOST_ROWS, 0)
     seen = operator.map.frame.rows(operator.data[rows])
     return separated(seen, [labels[rows] for labels in pieces])
 
 
-def _clustered(model: KernelKMeans, embedded: Embedded, k: int) -> tuple[IntArray, FloatArray]:
+def clustered(model: KernelKMeans, embedded: Embedded, k: int) -> tuple[IntArray, FloatArray]:
     """Cluster as a fit with k clusters does; return labels, and sums of features over clusters."""
     operator, run = embedded.operator, embedded.plan.run
     assert isinstance(operator, NeighborOperator)

@@ -1,12 +1,13 @@
-"""Choosing the number of clusters, the rank and the width of the kernel.
+"""Choosing the kernel, its width and the number of clusters.
 
-With the neighbours kernel by what is cut (``by_cut``); with others from one sketch each, here.
+All together where nothing is said of the kernel (``together``); with the neighbours kernel the
+number by what is cut (``by_cut``); with others number, rank and width from one sketch each, here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,16 @@ from sklearn.utils import check_random_state
 
 from sketchmeans._arrays import FloatArray
 from sketchmeans.advice.by_cut import choose_by_cut
-from sketchmeans.advice.evidence import CLEAR_GAP, STABLE, WEAK, Choice, stability
+from sketchmeans.advice.evidence import (
+    CLEAR_GAP,
+    STABLE,
+    WEAK,
+    Choice,
+    check_halves,
+    python_line,
+    stability,
+)
+from sketchmeans.advice.together import choose_together
 from sketchmeans.certificate.moments import moments
 from sketchmeans.checks import check_count
 from sketchmeans.estimators.cluster import KernelKMeans
@@ -22,11 +32,17 @@ from sketchmeans.estimators.embedded import Embedded
 from sketchmeans.estimators.parts import check_options
 from sketchmeans.estimators.sizing import auto_rank
 from sketchmeans.estimators.sketched import embed
-from sketchmeans.lowrank import LowRank
+from sketchmeans.lowrank import ColumnStream, LowRank
 from sketchmeans.text import Table, called, setting
 
+CAPTION = (
+    "stability: ARI of two halves. eigengap: how many times smaller the next eigenvalue is. "
+    "dominant terms: directions of the kernel that make up the mean likeness of all rows."
+)
 TRACE = 0.9
 """Share of the trace that the rank should hold."""
+RUNNING = {"n_init", "max_iter", "tol", "n_refine", "n_jobs", "memory_limit", "verbose"}
+"""Options that every kernel reads. Others belong to some kernels, and ask for the one of a fit."""
 
 
 def entropy_terms(low_rank: LowRank) -> FloatArray:
@@ -61,20 +77,23 @@ def choose(
     random_state: Any = None,
     **options: Any,
 ) -> Choice:
-    """Recommend a number of clusters, a rank and a width of the kernel, with reasons.
+    """Recommend a kernel, its width and a number of clusters, with reasons and what to run.
 
-    With ``kernel="neighbors"`` the number is the one that borders among the nearest rows separate
-    (``advice.borders``), where all ways to look at them agree; else the one behind which the
-    normalized cut jumps. The rank is the same. Borders, eigenvalues and the agreement of two halves
-    of the data say how far to trust it. With other kernels one sketch per width of the kernel
-    serves every number:
+    Left to itself it tries the neighbours kernel and four widths of rbf, and judges all of them in
+    the data: by the normalized cut of the graph of nearest rows, agreement of neighbours and of
+    halves of the rows, and borders among the nearest rows (``advice.together``). Of more than 3,000
+    rows so many are drawn by the seed. The number is called weak unless all ways to look at borders
+    agree on it, or most of them and the cut.
 
-    - Number of clusters: the one that K-means on two halves of the data agrees on best, the
-      eigengap of the centred kernel, and Girolami's entropy terms. The recommendation is called
-      weak unless the first two agree and are clear.
-    - Width: the γ whose best number of clusters is most stable; ties go to the least local.
-    - Rank: the least that holds the share ``trace`` of the kernel's trace, as far as the sketch
-      tells; never below n_clusters + 10.
+    With a kernel, or widths of rbf, only those are tried:
+
+    - kernel="neighbors": the number that borders among the nearest rows separate, where all ways to
+      look at them agree; else the one behind which the normalized cut jumps. All rows are used.
+    - Other kernels, one sketch per width: the number of clusters on which K-means on two halves of
+      the data agrees best; weak unless the eigengap of the centred kernel is clear and agrees. The
+      width whose best number is most stable; ties go to the least local. The rank is the least that
+      holds the share ``trace`` of the kernel's trace, as far as the sketch tells, and never below
+      n_clusters + 10.
 
     Parameters
     ----------
@@ -89,28 +108,73 @@ def choose(
         Splits of the data into halves, for stability.
     random_state : int, RandomState or None
     **options
-        Passed on to ``KernelKMeans``: kernel, n_passes, n_jobs, …
+        Passed on to ``KernelKMeans``: kernel, n_passes, n_jobs, … Options that not every kernel
+        reads ask for one kernel: that of a fit, if none is named.
     """
-    tried = sorted({int(k) for k in n_clusters})
-    if not tried or tried[0] < 2:
-        raise ValueError(f"n_clusters={tried} must hold numbers from 2 up.")
+    tried = _numbers(n_clusters)
     check_count("n_splits", n_splits)
     if gammas is not None:
         options = {"kernel": "rbf"} | options  # whatever the default is: widths are asked for
     seed = int(check_random_state(random_state).randint(2**31 - 1))
-    if KernelKMeans(**options).kernel == "neighbors":
+    known = options | {"random_state": random_state}
+    asked = {"n_splits": n_splits, "seed": seed}
+    if not ({*options} - RUNNING or trace is not None or isinstance(X, ColumnStream)):
+        choice = choose_together(X, tried, options, **asked)
+    elif KernelKMeans(**options).kernel == "neighbors":
         _refuse_widths(gammas, trace)
-        return choose_by_cut(X, tried, options, n_splits=n_splits, seed=seed)
+        choice = choose_by_cut(X, tried, options, **asked)
+    else:
+        share = TRACE if trace is None else trace
+        choice = _choose_by_sketch(X, tried, _given(options, gammas), trace=share, **asked)
+    return choice.running(python_line(choice, known))
+
+
+def _given(options: dict[str, Any], gammas: Iterable[Any] | None) -> list[dict[str, Any]]:
+    """Return the options of the fits that are tried, one for each width."""
+    return [options] if gammas is None else [{**options, "gamma": one} for one in _widths(gammas)]
+
+
+def _choose_by_sketch(
+    X: Any,
+    tried: list[int],
+    given: list[dict[str, Any]],
+    *,
+    trace: float,
+    n_splits: int,
+    seed: int,
+) -> Choice:
+    """Recommend a number of clusters, a rank and a width, from one sketch for each width."""
+    for options in given:
+        check_options(KernelKMeans(tried[-1], **options))
+    if not isinstance(X, ColumnStream):
+        check_halves(X.shape[0] if hasattr(X, "shape") else len(X), tried[-1])
     best: _Candidate | None = None
     rows: list[dict[str, Any]] = []
-    for gamma in [None] if gammas is None else gammas:
-        given = options if gamma is None else {**options, "gamma": gamma}
-        candidate = _examine(X, tried, given, n_splits, seed)
+    for options in given:
+        candidate = _examine(X, tried, options, n_splits, seed)
         rows += candidate.rows
         if best is None or candidate.score > best.score + 0.01:
             best = candidate
     assert best is not None
-    return _choice(best, tried, TRACE if trace is None else trace, Table(tuple(rows)))
+    return _choice(best, tried, trace, Table(tuple(rows), CAPTION))
+
+
+def _numbers(n_clusters: Iterable[int]) -> list[int]:
+    """Return the numbers of clusters to try, rising."""
+    tried = sorted({int(k) for k in n_clusters})
+    if not tried or tried[0] < 2:
+        raise ValueError(f"n_clusters={tried} must hold numbers from 2 up.")
+    return tried
+
+
+def _widths(gammas: Iterable[Any]) -> list[Any]:
+    """Return the widths to try; one alone need not be in a list."""
+    widths = [gammas] if isinstance(gammas, str) else list(gammas)
+    if not widths:
+        raise ValueError(
+            f'{called("gammas")} is empty. Give widths such as "median", or leave it out.'
+        )
+    return widths
 
 
 def _refuse_widths(gammas: Any, trace: float | None) -> None:
@@ -132,6 +196,9 @@ class _Candidate:
     """The best stability."""
     n_clusters: int
     embedded: Embedded
+    kernel: Any
+    width: Any
+    """γ as it was given; None where the kernel has none."""
     gaps: FloatArray
     terms: int
     rows: list[dict[str, Any]]
@@ -144,12 +211,14 @@ def _examine(
     model = KernelKMeans(tried[-1], random_state=seed, **options)
     check_options(model)
     embedded = embed(model.set_params(n_init=1, n_refine=0), X)  # nothing is clustered yet
+    width = None if embedded.gamma is None else model.gamma
     gaps = eigengaps(embedded.low_rank)
     terms = dominant_terms(entropy_terms(embedded.low_rank), tried[-1])
     random = np.random.default_rng(seed)
     scores = [stability(embedded.embedding, k, n_splits=n_splits, random=random) for k in tried]
     rows = [
         {
+            "width": width,
             "gamma": embedded.gamma,
             "clusters": k,
             "stability": score,
@@ -161,7 +230,7 @@ def _examine(
     top = max(scores)
     # Of numbers that are equally stable, the largest tells the most.
     k = max(k for k, score in zip(tried, scores, strict=True) if score >= top - 0.01)
-    return _Candidate(top, k, embedded, gaps, terms, rows)
+    return _Candidate(top, k, embedded, model.kernel, width, gaps, terms, rows)
 
 
 def _choice(best: _Candidate, tried: list[int], trace: float, table: Table) -> Choice:
@@ -174,11 +243,14 @@ def _choice(best: _Candidate, tried: list[int], trace: float, table: Table) -> C
     needed = low_rank.rank_for(trace)
     rank = max(needed or low_rank.rank, auto_rank(k, low_rank.factor.shape[1]))
     said = (
-        f"Two halves of the data agree best on {k} clusters (ARI {best.score:.2f}); the largest "
-        f"eigengap is at {by_gap} (ratio {ratio:.1f}); Girolami's terms say {best.terms}."
+        f"Two halves of the data agree best on {k} clusters (ARI {best.score:.2f}). The "
+        f"eigenvalues of the kernel fall most behind {by_gap} clusters ({ratio:.1f} times). The "
+        "mean likeness of all rows is a sum over the directions of the kernel, as many of which "
+        f"are large as there are clusters apart (Girolami's terms): {best.terms}."
     )
     if needed is None:
         said += f" The sketch holds {low_rank.share_held:.0%} of the trace, less than {trace:.0%}."
     if is_weak:
         said += WEAK
-    return Choice(k, int(rank), best.embedded.gamma, is_weak, said, table)
+    choice = Choice(k, int(rank), best.embedded.gamma, is_weak, said, table)
+    return replace(choice, kernel=best.kernel, width=best.width)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,8 @@ FITTING = {
     "--memory-limit": True,
 }
 """Options of the fit that ``choose`` has not, or finds by itself."""
+CHOSEN = {"--kernel": True, "--gamma": True, "--gammas": True}
+"""Options of ``choose`` that its recommendation takes the place of."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,29 @@ class FollowUp:
         if kept is None or "-" in kept:
             return None
         return shlex.join(["sketchmeans", name, *kept, *more])
+
+
+def cluster_after_choose(command: str, *options: str) -> str:
+    """Return the ``sketchmeans cluster`` that a ``sketchmeans choose`` recommends.
+
+    It reads the same file in the same way; what is read from standard input must be given again.
+
+    >>> cluster_after_choose("sketchmeans choose a.csv -vk2-9 --standardize", "-k", "3")
+    'sketchmeans cluster a.csv --standardize -k 3'
+    """
+    words = shlex.split(command)[2:]
+    end = words.index("--") if "--" in words else len(words)
+    single = [part for word in words[:end] for part in _short_options(word)]
+    kept = without(single, OUTPUTS | CLUSTERS | CHOSEN) or []
+    return shlex.join(["sketchmeans", "cluster", *kept, *options, *words[end:]])
+
+
+def _short_options(word: str) -> Iterator[str]:
+    """Yield the short options of a word one by one: of -vk2-9, -v and -k2-9."""
+    while re.match(r"-[qv][a-z]", word):
+        yield word[:2]
+        word = f"-{word[2:]}"
+    yield word
 
 
 def without(arguments: Sequence[str], flags: Mapping[str, bool]) -> list[str] | None:

@@ -70,6 +70,21 @@ class Neighborhoods:
                 yield graph.tocsr()[rows][:, rows]
 
 
+def share_cut(graph: Any, labels: IntArray, n_clusters: int) -> float:
+    """Return the normalized cut of labels over that of labels at random, which is n_clusters − 1.
+
+    The normalized cut is the sum over clusters of the share of their links that leaves them. Links
+    of a graph, a symmetric matrix; clusters without links count as whole.
+    """
+    members = np.eye(n_clusters)[labels]
+    links = graph @ members
+    all_links = links.sum(axis=1) @ members
+    inside = (links * members).sum(axis=0)
+    full = all_links > 0
+    cut = float((1 - inside[full] / all_links[full]).sum())
+    return round(cut / max(n_clusters - 1, 1), 12)  # what is not cut is zero, not rounding
+
+
 def scales(n: int) -> tuple[int, int]:
     """Return the neighbours in the narrower graph of n rows, and in the wider one."""
     narrow = int(np.clip(n // ROWS_PER_NEIGHBOR, FEWEST, MOST))

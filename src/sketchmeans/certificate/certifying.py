@@ -23,19 +23,28 @@ from sketchmeans.certificate.probable import PROBES, norm_bound, probable_gap, p
 from sketchmeans.certificate.result import USELESS, Certificate
 from sketchmeans.engine import ALONE, Run
 from sketchmeans.lowrank import Facts, LowRank
+from sketchmeans.lowrank.core import noise_level
+from sketchmeans.lowrank.residual import examine_residual
+from sketchmeans.lowrank.result import Cost
 from sketchmeans.operators import KernelOperator
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a certificate is to say; the parameters of ``certify``."""
+    """What a certificate is to say."""
 
     n_clusters: int | None = None
+    """Clusters that the best possible clustering may have; the number of labels if left out."""
     exact: bool = False
+    """Whether to compute the objective of the labels exactly: one pass."""
     failure_probability: float | None = None
+    """To compute the bounds that hold except with this probability: one pass, the same one."""
     objective_at_most: float = np.inf
+    """An upper bound on the objective that is known otherwise, as after refinement."""
     embedding_dtype: Any = np.float64
+    """In which the embedding was stored that was clustered, for ``gap_bound``."""
     seed: int = 0
+    """Of the pass."""
     sums: FloatArray | None = None
     """Fᵀ times the memberships of the labels, where K̂ = FFᵀ is streamed and that is known."""
 
@@ -45,18 +54,12 @@ class Wanted:
         return 0 if self.failure_probability is None else PROBES
 
 
-def certify(
+def certificate_for(
     operator: KernelOperator | None,
     labels: Any,
     approximation: LowRank,
-    *,
-    n_clusters: int | None = None,
-    exact: bool = False,
-    failure_probability: float | None = None,
-    objective_at_most: float = np.inf,
-    embedding_dtype: Any = np.float64,
-    seed: int = 0,
-    n_threads: int = 1,
+    wanted: Wanted,
+    run: Run = ALONE,
 ) -> Certificate:
     """Say how far labels can be from the best possible; they may come from anywhere.
 
@@ -70,38 +73,10 @@ def certify(
         Whole numbers from 0.
     approximation : LowRank
         Of this K, by any method.
-    n_clusters : int, optional
-        Clusters that the best possible clustering may have; the number of labels if left out.
-    exact : bool
-        Compute the objective of the labels exactly: one pass.
-    failure_probability : float, optional
-        Compute the bounds that hold except with this probability: one pass, the same one.
-    objective_at_most : float
-        An upper bound on the objective that is known otherwise, as after refinement.
-    embedding_dtype : dtype
-        In which the embedding was stored that was clustered, for ``gap_bound``.
-    seed, n_threads
+    wanted : Wanted
+    run : Run
         Of the pass.
     """
-    wanted = Wanted(
-        n_clusters=n_clusters,
-        exact=exact,
-        failure_probability=failure_probability,
-        objective_at_most=objective_at_most,
-        embedding_dtype=embedding_dtype,
-        seed=seed,
-    )
-    return certificate_for(operator, labels, approximation, wanted, Run(n_threads))
-
-
-def certificate_for(
-    operator: KernelOperator | None,
-    labels: Any,
-    approximation: LowRank,
-    wanted: Wanted,
-    run: Run = ALONE,
-) -> Certificate:
-    """Return the certificate that is wanted; see ``certify``."""
     labels = np.asarray(labels)
     n = len(approximation.factor)
     if operator is not None and operator.shape[0] != n:
@@ -273,8 +248,8 @@ def _weakness(known: Moments) -> str:
             "from its eigenvalues."
         )
     return (
-        "This method meets only some columns of the kernel; certify with exact=True makes "
-        "a pass over all of it."
+        "This method meets only some columns of the kernel; sketchmeans.certify(X, model) looks "
+        "at more of it."
     )
 
 
@@ -317,3 +292,18 @@ def _later_pass(
         size += approximation.eta * float(np.linalg.norm(probed))
         size += rounding * trace * float(np.sqrt(wanted.probes))
     return _Later(objective, size, facts)
+
+
+def nothing_known(operator: KernelOperator, rounding: float) -> LowRank:
+    """Return the approximation K̂ = 0, from which certificates start."""
+    n = operator.shape[0]
+    nothing = LowRank(
+        factor=np.zeros((n, 0)),
+        eigenvalues=np.zeros(0),
+        rank=0,
+        dual=np.zeros((n, 0)),
+        facts=Facts(float(operator.diagonal().sum()), rounding),
+        eta=noise_level(operator.dtype, 0.0),
+        cost=Cost(),
+    )
+    return examine_residual(operator, nothing, 0)

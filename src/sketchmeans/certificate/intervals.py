@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sketchmeans.certificate.result import USELESS, Certificate
+from sketchmeans.certificate.result import USELESS, Certificate, gap_in_words
 
 FOUND, PLAIN, BEST, RANDOM = "found", "plain K-means", "best possible", "labels at random"
 """Whose number it is."""
@@ -100,7 +100,7 @@ def verdict(certificate: Certificate) -> str:
     if certificate.relative_gap is None or certificate.relative_gap > USELESS:
         return f"No useful bound on the distance to the best. {certificate.reason}"
     return (
-        f"The objective is at most {certificate.relative_gap:.1%} above the least that "
+        f"The objective is at most {gap_in_words(certificate.relative_gap)} above the least that "
         f"{certificate.n_clusters} clusters can have under this kernel."
     )
 

@@ -40,6 +40,19 @@ class Certificate:
     """Of the labels found, on the graph that the kernel is; None where its degrees are not one."""
     normalized_cut_lower: float | None = None
     """No clustering with as many clusters cuts less."""
+    level: str = "free"
+    """What ``optimum_lower`` came from: "free" (moments of the kernel), "blocks" (eigenvalues of
+    blocks of samples), "lifted" or "triangles"."""
+    n_blocks: int | None = None
+    """Blocks of samples that it is the sum of."""
+    block_size: int | None = None
+    """Samples of the largest of them."""
+    interrupted: bool = False
+    """Whether Ctrl-C ended the work on it: valid, but more could be had."""
+    objective_from: str | None = None
+    """How ``objective_upper`` was found: "all pairs", "landmarks"; None where a fit knew it."""
+    relative_gap_probabilistic: float | None = None
+    """As relative_gap, but wrong with probability ``failure_probability`` at most."""
     assumes_psd: bool = False
     """Whether positive semidefiniteness of K was assumed and not known."""
     reason: str | None = None
@@ -59,6 +72,20 @@ class Certificate:
             f"This bounds {what} under this kernel. Whether the kernel and {self._clusters} suit "
             "the data it cannot tell."
         )
+
+    @property
+    def how(self) -> str:
+        """How the best possible is known, in words that follow it; empty for level "free"."""
+        if self.level == "free":
+            return ""
+        what = {
+            "blocks": "the eigenvalues",
+            "lifted": "a lifted semidefinite bound",
+            "triangles": "a lifted semidefinite bound with triangles",
+        }[self.level]
+        if self.n_blocks == 1:
+            return f", by {what} of all samples"
+        return f", by {what} of {self.n_blocks:,} blocks of up to {self.block_size:,} samples"
 
     @property
     def _clusters(self) -> str:
@@ -89,14 +116,27 @@ class Certificate:
                 f"  objective of these labels: between {self.objective_lower:.6g} and "
                 f"{self.objective_upper:.6g}"
             ]
-        lines.append(f"  best possible objective:   at least {self.optimum_lower:.6g}")
+        if self.objective_from == "landmarks":
+            lines[0] += " (the upper end by landmarks, not by all pairs)"
+        lines.append(f"  best possible objective:   at least {self.optimum_lower:.6g}{self.how}")
         if self.relative_gap is None or self.relative_gap > USELESS:
             lines.append(f"  no useful bound on the distance to the best. {self.reason}")
         else:
             lines.append(
-                f"  so the objective is at most {self.relative_gap:.1%} above the least that "
-                f"{self._clusters} can have"
+                f"  so the objective is at most {gap_in_words(self.relative_gap)} above the least "
+                f"that {self._clusters} can have"
             )
+        if (
+            self.relative_gap_probabilistic is not None
+            and self.relative_gap_probabilistic < USELESS
+        ):
+            likely = gap_in_words(self.relative_gap_probabilistic)
+            lines.append(
+                f"  the objective is at most {likely} above the least, except with probability "
+                f"{self.failure_probability:g}"
+            )
+        if self.interrupted:
+            lines.append("  This was interrupted: it is valid, and with more time it may improve.")
         if self.gap_bound is not None:
             lines.append(
                 f"  if K-means solved the embedding to optimality: at most {self.gap_bound:.6g} "
@@ -126,9 +166,27 @@ class Certificate:
         ]
         if cut < 1e-6 * chance:
             return [*lines, "  no two clusters share a neighbour: no clustering cuts less"]
-        lines.append(f"  best possible normalized cut:   at least {least:.4g}")
-        if 3 * least < cut:
+        lines.append(f"  best possible normalized cut:   at least {least:.4g}{self.how}")
+        if least > 0 and cut <= 3 * least and self.level != "free":
+            lines.append(
+                f"  so the cut is at most {gap_in_words(cut / least - 1)} above the least that "
+                f"{self._clusters} can have"
+            )
+        if self.interrupted:
+            lines.append("  This was interrupted: it is valid, and with more time it may improve.")
+        if 3 * least < cut and self.level in ("free", "blocks"):
             lines.append(
                 "  the bound is from eigenvalues alone, and mostly far below the best there is"
             )
         return lines
+
+
+def gap_in_words(gap: float) -> str:
+    """Return a gap for people: a tenth of a per cent, and more digits where it is small.
+
+    >>> gap_in_words(0.0654), gap_in_words(0.00213), gap_in_words(0.000041)
+    ('6.5%', '0.21%', '0.0041%')
+    """
+    if gap >= 0.01:
+        return f"{gap:.1%}"
+    return f"{gap:.2%}" if gap >= 0.001 else f"{float(f'{100 * gap:.2g}'):g}%"

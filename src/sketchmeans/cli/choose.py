@@ -1,4 +1,4 @@
-"""``sketchmeans choose``: how many clusters, which rank, which width of the kernel."""
+"""``sketchmeans choose``: how many clusters, which kernel, and of which width."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import asdict
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from sketchmeans.cli.options import (
     DATA,
+    command_line,
     examples,
     gathered,
-    kernel_options,
     number_or,
+    options_of_kernels,
     output_options,
     print_json,
     run_options,
@@ -40,22 +40,19 @@ def numbers(value: str) -> list[int]:
     return found
 
 
-def _with_widths(kernel: str) -> str:
-    """Return the kernel whose widths are asked for: rbf, unless another was."""
-    source = click.get_current_context().get_parameter_source("kernel")
-    if source is ParameterSource.DEFAULT:
-        return "rbf"
+def _refuse_widths(kernel: str | None) -> None:
+    """Refuse widths of a kernel that has none."""
     if kernel == "neighbors":
         raise click.UsageError(
             "--gammas is not read with --kernel neighbors, which has no width. Add --kernel rbf, "
             "or leave --gammas out."
         )
-    return kernel
 
 
 @click.command(
     epilog=examples(
         "sketchmeans choose iris.csv --label-column species",
+        "sketchmeans choose digits.csv --id-column image --label-column digit --kernel neighbors",
         "sketchmeans choose rings.csv --label-column ring -k 2-6 --gammas 'median,4*median'",
     )
 )
@@ -75,7 +72,7 @@ def _with_widths(kernel: str) -> str:
     help='Widths of the kernel to try, with commas between: "median,4*median"; of rbf, if no '
     "kernel is given.",
 )
-@kernel_options
+@options_of_kernels(None, " If left out, neighbors and four widths of rbf are tried.")
 @gathered(
     "fitting",
     click.option("--passes", "n_passes", type=int, help="Passes over the kernel."),
@@ -94,18 +91,21 @@ def command(
     quiet: bool,
     verbose: bool,
 ) -> None:
-    """Recommend a number of clusters for DATA, and say how strong the evidence is."""
+    """Recommend a kernel, its width and a number of clusters for DATA.
+
+    Says how strong the evidence is, and ends with the command to run. Of more than 3,000 rows so
+    many are drawn by the seed, unless a kernel is given.
+    """
     if "gamma" in fitting and gammas is not None:
         raise click.UsageError("--gamma and --gammas exclude each other. Choose one of them.")
+    widths = None
     if gammas is not None:
-        fitting = {**fitting, "kernel": _with_widths(fitting["kernel"])}
+        _refuse_widths(fitting.get("kernel"))
+        widths = [number_or(free=True)(text.strip()) for text in gammas.split(",")]
     table = read(data, quiet=quiet, **reading)
 
     from sketchmeans.advice import choose
 
-    widths = None
-    if gammas is not None:
-        widths = [number_or(free=True)(text.strip()) for text in gammas.split(",")]
     found = choose(
         table.X,
         n_clusters=clusters,
@@ -113,7 +113,21 @@ def command(
         verbose=verbosity(quiet, verbose),
         **fitting,
     )
+    found = found.running(_to_run(found))
     if as_json:
-        print_json({"data": data, **asdict(found), "table": list(found.table)})
+        tables = {"table": list(found.table), "kernels": list(found.kernels or ())}
+        print_json({"data": data, **asdict(found), **tables})
     else:
         click.echo(str(found))
+
+
+def _to_run(found: Any) -> str:
+    """Return the command that clusters the same file as it is recommended."""
+    from sketchmeans.advice.follow_up import cluster_after_choose
+
+    options = ["-k", str(found.n_clusters), "--kernel", found.kernel]
+    if found.width is not None:
+        options += ["--gamma", str(found.width)]
+    if found.has_rank:
+        options += ["--rank", str(found.rank)]
+    return cluster_after_choose(command_line(), *options)

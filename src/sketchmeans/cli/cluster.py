@@ -89,6 +89,13 @@ FILES = {"output": "labels_file", "save": "model_file", "report": "report_file"}
     ),
     click.option("--memory-limit", metavar="SIZE", help='As "2GB"; refused if it cannot be kept.'),
 )
+@click.option(
+    "--certify",
+    "certify_seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Prove for so long how near the clusters are to the best possible; see certify.",
+)
 @run_options
 @reading_options
 @training_options
@@ -112,6 +119,7 @@ def command(
     data: str,
     clusters: int,
     fitting: dict[str, Any],
+    certify_seconds: float | None,
     reading: dict[str, Any],
     outputs: dict[str, str],
     force: bool,
@@ -130,6 +138,8 @@ def command(
     from sketchmeans.estimators import KernelKMeans
 
     model = KernelKMeans(clusters, verbose=verbosity(quiet, verbose), **fitting).fit(table.X)
+    if certify_seconds is not None:
+        model.certificate_ = _proven(model, table, certify_seconds)
     model.set_params(verbose=0)
     _write(data, model, table, outputs, force)
     result = _result(data, model, table)
@@ -140,6 +150,27 @@ def command(
         print_json(result)
     elif not quiet:
         click.echo(_summary(result, model, verbose), err=outputs.get("output") == "-")
+    if model.certificate_.interrupted:
+        raise click.exceptions.Exit(130)  # as after any Ctrl-C, but with all files written
+
+
+def _proven(model: Any, table: TableData, seconds: float) -> Any:
+    """Return the certificate of a fit with what can be proved in so many seconds."""
+    from dataclasses import replace
+
+    from sketchmeans.estimators import certify
+
+    found = certify(
+        table.X,
+        model,
+        seconds=seconds,
+        memory_limit=model.memory_limit,
+        n_jobs=model.n_jobs,
+        random_state=model.random_state,
+        verbose=model.verbose,
+    )
+    known = model.certificate_
+    return replace(found, trace_error=known.trace_error, gap_bound=known.gap_bound)
 
 
 def _check_outputs(data: str, outputs: dict[str, str], *, force: bool, as_json: bool) -> None:
@@ -166,7 +197,7 @@ def _write(data: str, model: Any, table: TableData, outputs: dict[str, str], for
             if option == "output":
                 write_labels(path, table, model.labels_, force=force)
             elif option == "report":
-                _report(data, model, table, path, force)
+                write_fit_report(data, model, table, path, force)
             else:
                 _save(model, table, path, force)
         except FileExistsError as error:  # it came meanwhile
@@ -284,7 +315,7 @@ def _approximation(model: Any) -> str:
     return said
 
 
-def _report(data: str, model: Any, table: TableData, path: str, force: bool) -> None:
+def write_fit_report(data: str, model: Any, table: TableData, path: str, force: bool) -> None:
     """Write the report; rows without ids go by their number in the file."""
     from sketchmeans.report import Preparation, write_report
 

@@ -117,15 +117,15 @@ def gathered(into: str, *options: Decorator) -> Decorator:
     return decorate
 
 
-def kernel_option(choices: click.Choice[str], default: str) -> Decorator:
-    """Return the option of the kernel, among some of them."""
+def kernel_option(choices: click.Choice[str], default: str | None, more: str = "") -> Decorator:
+    """Return the option of the kernel, among some of them; with more to say of it."""
     said = "neighbors: by the anchors near both; " if "neighbors" in choices.choices else ""
     return click.option(
         "--kernel",
         type=choices,
         default=default,
         show_default=True,
-        help=f"How alike two rows are; {said}precomputed: DATA is the kernel matrix.",
+        help=f"How alike two rows are; {said}precomputed: DATA is the kernel matrix.{more}",
     )
 
 
@@ -180,10 +180,11 @@ def _with_the_kernel(function: Command) -> Command:
 
     @functools.wraps(function)
     def command(*, fitting: dict[str, Any], kernel_params: dict[str, Any], **values: Any) -> Any:
-        if kernel_params and fitting["kernel"] != "neighbors":
+        kernel = fitting.get("kernel", DEFAULT_KERNEL)
+        if kernel_params and kernel != "neighbors":
             flag = called(next(iter(kernel_params)))
             raise click.UsageError(
-                f"{flag} is not read with --kernel {fitting['kernel']}. Add --kernel neighbors, or "
+                f"{flag} is not read with --kernel {kernel}. Add --kernel neighbors, or "
                 f"leave {flag} out."
             )
         if kernel_params:
@@ -193,12 +194,13 @@ def _with_the_kernel(function: Command) -> Command:
     return command
 
 
-kernel_options = together(
-    gathered("fitting", kernel_option(Names(KERNELS), DEFAULT_KERNEL)),
-    shape_options,
-    neighbor_options,
-    _with_the_kernel,
-)
+def options_of_kernels(default: str | None, more: str = "") -> Decorator:
+    """Return the options of all kernels; ``default`` is None where several are tried."""
+    kernel = gathered("fitting", kernel_option(Names(KERNELS), default, more))
+    return together(kernel, shape_options, neighbor_options, _with_the_kernel)
+
+
+kernel_options = options_of_kernels(DEFAULT_KERNEL)
 
 run_options = gathered(
     "fitting",

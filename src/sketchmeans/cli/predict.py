@@ -70,10 +70,10 @@ def command(
     refuse_shared({"DATA": data, "--output": output})
     refuse_shared({"MODEL": model, "--output": output})
     check_output(output, force=force, labels=True)
-    fitted = _loaded(model)
+    fitted = loaded(model)
     table = read_prepared(fitted, data, quiet=quiet, **reading)
     rows = len(table.rows)
-    estimator, X = _through_steps(fitted, table.X)
+    estimator, X = through_steps(fitted, table.X)
     with stages(quiet) as show:
         show("predict", 0, rows, (rows, "rows"), count=True)
         labels = predicted(
@@ -99,7 +99,7 @@ def command(
         click.echo(f"Rows by cluster: {shown}.", err=True)
 
 
-def _through_steps(model: Any, X: Any) -> tuple[Any, Any]:
+def through_steps(model: Any, X: Any) -> tuple[Any, Any]:
     """Return our estimator, and the rows as it wants them: a pipeline prepares them first."""
     if not hasattr(model, "steps"):
         return model, X
@@ -107,7 +107,7 @@ def _through_steps(model: Any, X: Any) -> tuple[Any, Any]:
     return model.steps[-1][1], getattr(prepared, "to_numpy", lambda: prepared)()
 
 
-def _loaded(path: str) -> Any:
+def loaded(path: str) -> Any:
     """Return the model, which must have clusters."""
     from sketchmeans.models import load
 

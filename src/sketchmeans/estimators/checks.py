@@ -13,6 +13,7 @@ from scipy import sparse
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.checks import check_choice, check_count, check_number
 from sketchmeans.kernels import ALIASES, KERNELS, kernel_class
+from sketchmeans.kernels.bandwidth import resolve_gamma
 from sketchmeans.kernels.neighbors import NeighborOptions
 from sketchmeans.operators.graphs import first_asymmetry, refuse_stored
 from sketchmeans.text import called, setting
@@ -50,6 +51,8 @@ def check_kernel_options(estimator: Any) -> None:
                 f"gamma=0 makes any two samples alike: {label} would be the same for all pairs. "
                 'Give a positive number, or "median".'
             )
+    elif "gamma" in reads:
+        resolve_gamma(estimator.gamma, kernel_class(kernel), np.eye(2), 0)  # is it understood?
     _as_dict(estimator.kernel_params)
 
 

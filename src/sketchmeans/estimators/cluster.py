@@ -10,10 +10,6 @@ from sklearn.base import ClusterMixin
 
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blas import OneBlasThread
-from sketchmeans.certificate import Certificate
-from sketchmeans.certificate.certifying import Wanted, certificate_for
-from sketchmeans.certificate.cut import cut_certificate
-from sketchmeans.certificate.objective import cluster_sums
 from sketchmeans.checks import check_count, check_number
 from sketchmeans.engine import Run
 from sketchmeans.estimators.base import Checked
@@ -32,6 +28,14 @@ from sketchmeans.estimators.landmark_lloyd import (
 from sketchmeans.estimators.lloyd import Refined, refine
 from sketchmeans.estimators.memory import Budget
 from sketchmeans.estimators.progress import FitProgress, with_callbacks
+from sketchmeans.estimators.proofs import (
+    Clustered,
+    check_proof,
+    free_certificate,
+    proof_of_fit,
+    proves,
+    refuse_proof,
+)
 from sketchmeans.estimators.sketched import SketchedEstimator, work_of
 from sketchmeans.estimators.walks import cluster_rows
 from sketchmeans.lowrank import ColumnStream
@@ -71,6 +75,13 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         after every walk, on 5,000 samples at the most.
     max_iter, tol
         Of K-means, as in scikit-learn.
+    certificate : {"free", "blocks", "lifted", "triangles"} or None
+        What ``fit`` proves of its labels: what it learns for nothing, or as ``certify`` with this
+        effort, which takes longer. Up to 3,000 samples, "lifted" and "triangles" also look for
+        better labels where the proof shows them, by exact iterations.
+    tol_certified : float
+        With a proof: end after the first start of K-means if its labels are proved to be no more
+        than this above the best, relatively (0.01: one per cent).
     [kernel, gamma, degree, coef0, kernel_params]
     [method, oversampling, n_landmarks, sketch, truncation, n_passes]
     [precision, memory_limit, n_jobs, random_state, verbose]
@@ -136,6 +147,8 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         n_init: Any = "auto",
         max_iter: int = 300,
         tol: float = 1e-4,
+        certificate: str | None = "free",
+        tol_certified: float = 0.0,
         precision: str = "auto",
         memory_limit: Any = None,
         n_jobs: int | None = None,
@@ -159,6 +172,8 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.certificate = certificate
+        self.tol_certified = tol_certified
         self.precision = precision
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
@@ -172,6 +187,7 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         check_count("max_iter", self.max_iter)
         check_count_or_auto("n_refine", self.n_refine, 0)
         check_number("tol", self.tol, least=0.0)
+        check_proof(self)
 
     def _check_size(self, n: int) -> None:
         check_clusters(self.n_clusters, n)
@@ -209,57 +225,55 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
                     f"{called('n_refine')}={self.n_refine} needs more passes over the kernel, and "
                     f"a ColumnStream is seen once. Set {called('n_refine')}=0."
                 )
+            if isinstance(X, ColumnStream):
+                refuse_proof(self, "a ColumnStream, whose kernel is gone")
             embedded = self._embed(X, sample_weight, progress)
             check_clusters(self.n_clusters, len(embedded.embedding))
-            with progress.stage("K-means"):
-                walked = cluster_rows(self, embedded, self.n_clusters)
-                embedded = embedded.spending(walked.cost)
-            found = walked.start
-            labels, at_most, sums = found.labels_, np.inf, None
-            refined: Refined | RefinedByLandmarks | None = None
-            whole = embedded.low_rank.whole
-            if embedded.decision.n_refine and whole is None:
-                refined, embedded, at_most = self._refine(embedded, labels, progress)
-                labels = refined.labels
-            elif embedded.decision.n_refine:
-                refined, embedded = self._refine_by_landmarks(embedded, labels, progress)
-                labels, sums = refined.labels, refined.sums
-            with progress.stage("certify"):
-                certificate, spent = self._certify(embedded, labels, at_most, sums)
-                embedded = embedded.spending(spent)
+            one_start = replace(embedded, decision=replace(embedded.decision, n_init=1))
+            fitted = self._cluster(embedded if not self.tol_certified else one_start, progress)
+            gap = fitted.certificate.relative_gap
+            if self.tol_certified and (gap is None or gap > self.tol_certified):
+                more = self._cluster(fitted.embedded_with(embedded.decision), progress, fitted)
+                fitted = min(fitted, more, key=lambda one: one.certificate.objective_upper or 0.0)
+                fitted = replace(fitted, embedded=more.embedded)
+        embedded, refined = fitted.embedded, fitted.refined
         self._publish(embedded, progress.seconds)
-        self.certificate_ = certificate
-        self.n_iter_ = found.n_iter_
-        self.cluster_centers_ = found.cluster_centers_
-        self.labels_ = labels
+        self.certificate_ = fitted.certificate
+        self.n_iter_ = fitted.start.n_iter_
+        self.cluster_centers_ = fitted.start.cluster_centers_
+        self.labels_ = fitted.labels
         self._settle(embedded, refined)
         if embedded.decision.walks:
-            self.stats_["walk"] = walked.steps
+            self.stats_["walk"] = fitted.steps
         samples = None if embedded.operator is None else embedded.operator.data
-        warn_of_equal_samples(samples, found.labels_, self.n_clusters)
+        warn_of_equal_samples(samples, fitted.start.labels_, self.n_clusters)
         return self
 
-    def _certify(
-        self, embedded: Embedded, labels: IntArray, at_most: float, sums: FloatArray | None
-    ) -> tuple[Certificate, Cost]:
-        """Return what is known of the labels, and what it cost to know it."""
-        operator, low_rank, cost = embedded.operator, embedded.low_rank, Cost()
-        by_neighbors = isinstance(operator, NeighborOperator)
-        whole = low_rank.whole
-        if sums is None and whole is not None and (whole.gram is not None or by_neighbors):
-            features = whole.operator.unweighted()
-            sums = cluster_sums(features, labels, embedded.weights, embedded.plan.run)
-            cost = Cost(entries=features.stream_entries, distances=features.stream_distances)
-        if by_neighbors:
-            assert sums is not None
-            return cut_certificate(labels, low_rank, sums, embedded.weights), cost
-        wanted = Wanted(
-            self.n_clusters,
-            objective_at_most=at_most,
-            embedding_dtype=embedded.embedding.dtype,
-            sums=sums,
-        )
-        return certificate_for(operator, labels, low_rank, wanted), cost
+    def _cluster(
+        self, embedded: Embedded, progress: FitProgress, before: Clustered | None = None
+    ) -> Clustered:
+        """Cluster the embedding, refine the labels and certify them."""
+        with progress.stage("K-means"):
+            walked = cluster_rows(self, embedded, self.n_clusters)
+            embedded = embedded.spending(walked.cost)
+        labels, at_most, sums = walked.start.labels_, np.inf, None
+        refined: Refined | RefinedByLandmarks | None = None
+        if embedded.decision.n_refine and embedded.low_rank.whole is None:
+            refined, embedded, at_most = self._refine(embedded, labels, progress)
+            labels = refined.labels
+        elif embedded.decision.n_refine:
+            refined, embedded = self._refine_by_landmarks(embedded, labels, progress)
+            labels, sums = refined.labels, refined.sums
+        with progress.stage("certify"):
+            certificate, spent = free_certificate(self, embedded, labels, at_most, sums)
+            embedded = embedded.spending(spent)
+            bound = None
+            if proves(self):
+                proof = proof_of_fit(self, embedded, labels, certificate, before)
+                certificate, bound = proof.certificate, proof.bound
+                if proof.better is not None:
+                    refined, labels = proof.better, proof.better.labels
+        return Clustered(walked.start, walked.steps, labels, refined, certificate, bound, embedded)
 
     def _refine(
         self, embedded: Embedded, labels: IntArray, progress: FitProgress

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from sketchmeans._arrays import IntArray
 from sketchmeans.blas import OneBlasThread
-from sketchmeans.certificate.certifying import Wanted, certificate_for
+from sketchmeans.certificate.certifying import Wanted, certificate_for, nothing_known
 from sketchmeans.certificate.result import Certificate
 from sketchmeans.checks import check_choice, check_count
 from sketchmeans.engine.run import Run
@@ -30,10 +30,7 @@ from sketchmeans.estimators.memory import (
 )
 from sketchmeans.estimators.progress import FitProgress, with_callbacks
 from sketchmeans.estimators.starts import start, start_bytes
-from sketchmeans.lowrank import LowRank
-from sketchmeans.lowrank.core import noise_level
-from sketchmeans.lowrank.residual import examine_residual
-from sketchmeans.lowrank.result import Cost, Facts
+from sketchmeans.lowrank.result import Cost
 from sketchmeans.operators import KernelOperator, PrecomputedOperator
 from sketchmeans.text import called, human, setting
 
@@ -201,7 +198,7 @@ class FullKernelKMeans(ClusterMixin, KernelEstimator):
         """Certify the labels by one more pass over what was met of the operator."""
         is_cached = met is not operator
         rounding, checked = operator.rounding(fine=is_cached)
-        nothing = examine_residual(met, _nothing(met, rounding), 0)
+        nothing = nothing_known(met, rounding)
         wanted = Wanted(self.n_clusters, exact=True)
         certificate = certificate_for(met, best.labels, nothing, wanted, run)
         if is_cached:
@@ -272,17 +269,3 @@ def _cached(operator: KernelOperator, run: Run) -> PrecomputedOperator:
     cached = PrecomputedOperator(K, weights=operator.weights)
     cached.is_psd = operator.is_psd
     return cached
-
-
-def _nothing(operator: KernelOperator, rounding: float) -> LowRank:
-    """Return the approximation K̂ = 0, from which certificates start."""
-    n = operator.shape[0]
-    return LowRank(
-        factor=np.zeros((n, 0)),
-        eigenvalues=np.zeros(0),
-        rank=0,
-        dual=np.zeros((n, 0)),
-        facts=Facts(float(operator.diagonal().sum()), rounding),
-        eta=noise_level(operator.dtype, 0.0),
-        cost=Cost(),
-    )

@@ -124,3 +124,8 @@ def gathered(model: Any, samples: Any = None) -> Any:
         if fetched is not None:
             setattr(whole, name, points.on(fetched))
     return whole
+
+
+def check_rows(model: KernelEstimator, X: Any) -> Any:
+    """Return rows as ``fit`` sees them, an array or CSR matrix of floats; refuse what it would."""
+    return model._check_data(X, reset=True, given_rows=False)

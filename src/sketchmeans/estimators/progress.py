@@ -141,9 +141,19 @@ class Bar:
             self._rich.start()
 
     def show(
-        self, name: str, done: int, total: int, work: Work | None = None, *, count: bool = False
+        self,
+        name: str,
+        done: int,
+        total: int,
+        work: Work | None = None,
+        *,
+        count: bool = False,
+        note: str = "",
     ) -> None:
-        """Draw the state of the stage called ``name``, with what is done in numbers if asked."""
+        """Draw the state of the stage called ``name``, with what is done in numbers if asked.
+
+        ``note`` is said beside it.
+        """
         now = time.perf_counter()
         if done == 0:
             self._began[name] = now
@@ -151,6 +161,7 @@ class Bar:
         said = pace(done / total, spent, work)
         if count and work is not None:
             said = f"{work[0] * done / total:,.0f} of {work[0]:,.0f} {work[1]}, {said}".rstrip(", ")
+        said = ", ".join(part for part in (note, said) if part)
         if self._rich is not None:
             if name not in self._tasks:
                 self._tasks[name] = self._rich.add_task(name, total=1.0, pace=said)

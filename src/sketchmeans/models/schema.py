@@ -10,7 +10,8 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 from sketchmeans.certificate import Certificate
-from sketchmeans.checks import check_count, check_number
+from sketchmeans.certificate.proving import LEVELS
+from sketchmeans.checks import check_choice, check_count, check_number
 from sketchmeans.estimators import FullKernelKMeans, KernelEmbedding, KernelKMeans
 from sketchmeans.estimators.parts import check_options
 from sketchmeans.lowrank import METHODS
@@ -199,6 +200,19 @@ def _check_scalar(name: str, value: Any) -> None:
         check_number(name, value)
 
 
+_CERTIFICATE_KINDS: dict[str, type] = {
+    "n_clusters": int,
+    "n_blocks": int,
+    "block_size": int,
+    "assumes_psd": bool,
+    "interrupted": bool,
+    "reason": str,
+    "level": str,
+    "objective_from": str,
+}
+"""Of the fields of a certificate that are no numbers with a fraction."""
+
+
 def certificate_of(described: Any, *, needed: bool) -> Certificate | None:
     """Build a certificate from its fields, in which what stands together is there together."""
     if described is None and not needed:
@@ -209,16 +223,20 @@ def certificate_of(described: Any, *, needed: bool) -> Certificate | None:
         raise ModelFileError("its certificate_ has not the fields of a certificate.")
     for name, value in described.items():
         _check_scalar(name, value)
-        kind = {"n_clusters": int, "assumes_psd": bool, "reason": str}.get(name, float)
+        kind = _CERTIFICATE_KINDS.get(name, float)
         wide = isinstance(value, int | float) if kind is float else isinstance(value, kind)
-        if not wide and not (value is None and name not in needs):
+        if not wide and not (value is None and known[name] is None):
             raise ModelFileError(
                 f"{called(name)}={value!r:.80} of its certificate_ is no {kind.__name__}."
             )
     certificate = Certificate(**described)
+    check_choice("level", certificate.level, LEVELS)
+    if certificate.level != "free" and None in (certificate.n_blocks, certificate.block_size):
+        raise ModelFileError("its certificate_ has a level without n_blocks and block_size.")
     for first, others in (
         ("objective_upper", ("objective_lower", "optimum_lower")),
         ("gap_bound_probabilistic", ("optimum_lower_probabilistic", "failure_probability")),
+        ("relative_gap_probabilistic", ("failure_probability",)),
         ("normalized_cut", ("normalized_cut_lower",)),
         ("normalized_cut_lower", ("normalized_cut",)),
     ):

@@ -5,6 +5,7 @@ was found (the samples in a picture, the clusters, what to do next), then how it
 is known of it. ``content``, ``profiles`` and ``pipelines`` compute what it says, ``findings`` keeps
 it; ``pictures``, ``clusters``, ``next_steps`` and ``fit`` say it, section by section, ``charts``
 draws what needs no script, ``pictures.js`` the samples, and ``page`` puts all of it together.
+``proof`` is a page of its own, for a certificate without a model.
 Nothing in it is larger for more samples: of many it shows a seeded choice, and says so.
 
 Whatever comes from the data is text. ``html.tag`` escapes every child that it has not made itself;
@@ -16,6 +17,7 @@ needs no matplotlib.
 """
 
 from sketchmeans.report.content import Preparation
+from sketchmeans.report.proof import write_proof
 from sketchmeans.report.writing import write_report
 
-__all__ = ["Preparation", "write_report"]
+__all__ = ["Preparation", "write_proof", "write_report"]

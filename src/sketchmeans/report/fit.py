@@ -197,9 +197,12 @@ def _cut(known: Certificate, drawn: list[Interval]) -> Iterator[Markup]:
         "The normalized cut says how much of the neighbourhoods of samples lies in other clusters "
         "than their own: a share for each cluster, summed over the clusters. It is 0 where no two "
         "clusters share a neighbour. No clustering into "
-        f"{known.n_clusters} clusters, by any method, cuts less than the bound, which comes from "
-        "the eigenvalues alone and may be far below the best there is."
+        f"{known.n_clusters} clusters, by any method, cuts less than the bound"
     )
+    if known.level == "free":
+        words += ", which comes from the eigenvalues alone and may be far below the best there is."
+    else:
+        words += f"{known.how}."
     yield tag("p", words)
 
 
@@ -215,7 +218,7 @@ def _objective(found: Findings, drawn: list[Interval]) -> Iterator[Markup]:
     rows = [
         ("objective of these labels", objective),
         ("that of plain K-means, under this kernel", plain),
-        ("best possible objective", _filled("at least {:.6g}", known.optimum_lower)),
+        ("best possible objective", _filled("at least {:.6g}" + known.how, known.optimum_lower)),
         ("if K-means solved the embedding to optimality", _filled(above, known.gap_bound)),
     ]
     if known.gap_bound_probabilistic is not None:

@@ -1,0 +1,330 @@
+"""certify: the distance to the best possible, for labels that anybody found."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from sketchmeans._arrays import FloatArray, IntArray
+from sketchmeans.blas import OneBlasThread
+from sketchmeans.certificate import Certificate
+from sketchmeans.certificate.cut import cut_certificate
+from sketchmeans.certificate.objective import cluster_sums
+from sketchmeans.certificate.proven import Proving, has_degrees_of_one, proven_certificate
+from sketchmeans.certificate.proving import LEVELS
+from sketchmeans.checks import check_choice, check_count, check_number
+from sketchmeans.engine import Run
+from sketchmeans.estimators.base import Checked, KernelEstimator
+from sketchmeans.estimators.cluster import KernelKMeans
+from sketchmeans.estimators.full import FullKernelKMeans
+from sketchmeans.estimators.progress import Bar
+from sketchmeans.estimators.proofs import around_the_mean, first_size, proof_run
+from sketchmeans.lowrank.sparse_features import from_sparse_features
+from sketchmeans.operators import NeighborOperator
+from sketchmeans.text import called, setting
+
+AUTO_TRIANGLES = 1000
+"""Samples up to which effort="auto" goes as far as triangles without a time limit: a minute."""
+
+
+class _Data(KernelEstimator):
+    """Checks of data and kernel, as a fit makes them."""
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = "median",
+        degree: int = 3,
+        coef0: float = 1.0,
+        kernel_params: dict[str, Any] | None = None,
+        precision: str = "auto",
+        memory_limit: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.precision = precision
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+
+    def prepared(self, X: Any, sample_weight: Any, seed: int) -> Checked:
+        """Return checked data and their kernel, in float64; a linear one of centred rows."""
+        self._check_options()
+        data = self._prepare(X, sample_weight, seed)
+        moved = around_the_mean(data.operator)
+        if moved is data.operator:
+            return data
+        copied = data.copied + moved.data.nbytes
+        return replace(data, X=moved.data, operator=moved, copied=copied)
+
+    def threads(self) -> Run:
+        """Return how passes are run."""
+        return self._run()
+
+
+def certify(
+    X: Any,
+    labels: Any,
+    *,
+    kernel: Any = None,
+    gamma: Any = "median",
+    degree: int = 3,
+    coef0: float = 1.0,
+    kernel_params: dict[str, Any] | None = None,
+    sample_weight: Any = None,
+    n_clusters: int | None = None,
+    effort: str = "auto",
+    seconds: float | None = None,
+    block_size: Any = "auto",
+    failure_probability: float | None = None,
+    memory_limit: Any = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    verbose: int = 0,
+) -> Certificate:
+    """Prove how far a clustering is from the best possible, whoever computed it.
+
+    The objective of the labels is computed, and a bound that no clustering into as many clusters
+    gets below. Kernel entries: n² up to 3,000 samples; beyond, one pass of n²/2 (n × 1,000 where
+    that is less work) and n × block_size. Memory: eight matrices of block_size² numbers a thread.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_samples, n_features)
+        For ``kernel="precomputed"`` the kernel matrix, which may be a memory map, or sparse.
+    labels : array of shape (n_samples,), or a fitted KernelKMeans or FullKernelKMeans
+        Whole numbers or text. A model brings its labels and its kernel; X is what it was fitted to.
+    kernel : str or callable
+        What the labels are to be judged by: "linear" for plain K-means. Not with a model.
+    gamma, degree, coef0, kernel_params
+        Of the kernel, as in ``KernelKMeans``; not with a model.
+    sample_weight : array of shape (n_samples,), optional
+        Weights of the samples in the objective.
+    n_clusters : int, optional
+        Clusters that the best clustering may have; as many as the labels have if left out.
+    effort : {"auto", "free", "blocks", "lifted", "triangles"}
+        How far to go: moments of the whole kernel; eigenvalues of blocks of samples; lifted
+        eigenvalues; with cuts for three samples each. "auto" is "triangles" up to 1,000 samples or
+        with ``seconds``, and "lifted" beyond.
+    seconds : float, optional
+        Go on while it gains, up to this time; then Ctrl-C returns the best so far. Without it the
+        result is the same for any number of threads.
+    block_size : int or "auto"
+        Samples of a block; "auto" is all of them up to 3,000, 1,000 beyond, or by ``seconds``.
+    failure_probability : float, optional
+        Allow bounds that fail with this probability: from Gaussian probes of the pass, and where
+        ``seconds`` are too few for all blocks, from some that are drawn. Each gets half of it.
+    memory_limit : int or str, optional
+        Bytes beyond X, such as "2GB".
+    n_jobs : int, optional
+        Threads; None is all cores.
+    random_state : int, optional
+        Of the blocks, of γ, and of the anchors of "neighbors".
+    verbose : int
+        Show progress and the bound so far.
+
+    Returns
+    -------
+    Certificate
+        ``print`` it.
+
+    Examples
+    --------
+    >>> from sklearn.cluster import KMeans
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from sketchmeans import certify
+    >>> X = scale(load_wine().data)
+    >>> labels = KMeans(3, n_init=10, random_state=0).fit_predict(X)
+    >>> certify(X, labels, kernel="linear").relative_gap < 0.005
+    True
+    """
+    _check(effort, seconds, block_size, failure_probability)
+    judged = _Judged.of(labels, kernel, gamma, degree, coef0, kernel_params, n_clusters)
+    data = _Data(**judged.options, memory_limit=memory_limit, n_jobs=n_jobs)
+    seeds = check_random_state(random_state).randint(2**31 - 1, size=2)
+    with OneBlasThread():
+        checked = data.prepared(X, sample_weight, int(seeds[1]))
+        n = checked.X.shape[0]
+        numbers, clusters = judged.clusters(n, checked.weights)
+        asked = Proving(
+            n_clusters=clusters,
+            effort=_effort(effort, n, seconds),
+            seconds=None if seconds is None else float(seconds),
+            block_size=None if isinstance(block_size, str) else int(block_size),
+            failure_probability=failure_probability,
+            seed=int(seeds[0]),
+        )
+        if memory_limit is not None:  # what is reckoned for the first blocks is what there is
+            asked = replace(asked, largest_block=first_size(n, asked, data.threads()))
+        run = proof_run(checked.operator, asked, checked.copied, memory_limit, data.threads())
+        known = _of_graph(checked, judged, numbers, clusters, run)
+        with _Told(verbose) as told:
+            asked = replace(asked, report=told)
+            return proven_certificate(checked.operator, numbers, asked, run, known)[0]
+
+
+def _check(effort: Any, seconds: Any, block_size: Any, failure_probability: Any) -> None:
+    """Refuse bad options before anything is computed."""
+    check_choice("effort", effort, ["auto", *LEVELS])
+    if seconds is not None:
+        check_number("seconds", seconds, least=0.0)
+    if isinstance(block_size, str):
+        check_choice("block_size", block_size, ["auto"])
+    else:
+        check_count("block_size", block_size, 2)
+    if effort == "free" and (seconds is not None or block_size != "auto"):
+        raise ValueError(
+            'effort="free" reads neither seconds nor block_size: it makes one pass over the '
+            'kernel. Leave them out, or leave effort="auto".'
+        )
+    if failure_probability is not None and not (
+        isinstance(failure_probability, Real) and 0 < float(failure_probability) < 1
+    ):
+        raise ValueError(
+            f"failure_probability={failure_probability!r} is no probability: give a number between "
+            "0 and 1, such as 1e-6, or None for bounds that always hold."
+        )
+
+
+def _effort(effort: str, n: int, seconds: float | None) -> str:
+    """Turn "auto" into a level."""
+    if effort != "auto":
+        return effort
+    return "triangles" if n <= AUTO_TRIANGLES or seconds is not None else "lifted"
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """Labels, and the kernel that they are judged by."""
+
+    labels: Any
+    options: dict[str, Any]
+    model: Any
+    asked_clusters: int | None
+
+    @classmethod
+    def of(
+        cls,
+        labels: Any,
+        kernel: Any,
+        gamma: Any,
+        degree: int,
+        coef0: float,
+        kernel_params: dict[str, Any] | None,
+        n_clusters: int | None,
+    ) -> _Judged:
+        """Take labels as they are, or those of a model with its kernel."""
+        options = {
+            "gamma": gamma,
+            "degree": degree,
+            "coef0": coef0,
+            "kernel_params": kernel_params,
+        }
+        if isinstance(labels, KernelKMeans | FullKernelKMeans):
+            check_is_fitted(labels)
+            defaults = {"gamma": "median", "degree": 3, "coef0": 1.0, "kernel_params": None}
+            given = [name for name, value in options.items() if value != defaults[name]]
+            if kernel is not None or given:
+                name = "kernel" if kernel is not None else given[0]
+                raise ValueError(
+                    f"{called(name)} cannot be given with a model, which brings its own: its "
+                    "labels are judged by the kernel that they were found with. Leave it out, or "
+                    "pass model.labels_ to judge them by another kernel."
+                )
+            options = {name: getattr(labels, name) for name in options}
+            if labels.gamma_ is not None:
+                options["gamma"] = labels.gamma_
+            options["kernel"] = labels.kernel
+            return cls(labels.labels_, options, labels, n_clusters or labels.n_clusters)
+        if kernel is None:
+            raise ValueError(
+                "labels do not say what they minimised: give the kernel to judge them by, such as "
+                f"{setting('kernel', 'linear')} for plain K-means, or a fitted model in the place "
+                "of the labels."
+            )
+        return cls(labels, {**options, "kernel": kernel}, None, n_clusters)
+
+    def clusters(self, n: int, weights: FloatArray | None) -> tuple[IntArray, int]:
+        """Return the labels as whole numbers from 0, and how many clusters the best may have."""
+        labels = np.asarray(self.labels)
+        if labels.shape != (n,):
+            raise ValueError(
+                f"labels must be one per sample: there are {n} samples, and labels of shape "
+                f"{labels.shape}."
+            )
+        if labels.dtype.kind == "f" and np.isfinite(labels).all() and (labels % 1 == 0).all():
+            labels = labels.astype(np.int64)
+        if labels.dtype.kind == "O":
+            labels = np.array([str(label) for label in labels.tolist()])
+        if labels.dtype.kind not in "iubUS":
+            raise ValueError(f"labels must be whole numbers or text, not {labels.dtype}.")
+        if labels.dtype.kind == "i" and labels.min(initial=0) < 0:
+            noise = int((labels < 0).sum())
+            raise ValueError(
+                f"labels hold {labels.min()} for {noise} of {n} samples: noise is in no cluster, "
+                "and has no objective. Leave these samples out, X[labels >= 0], or give each of "
+                "them to a cluster."
+            )
+        numbers = np.unique(labels, return_inverse=True)[1].ravel()
+        used = len(np.unique(numbers if weights is None else numbers[weights > 0]))
+        if self.asked_clusters is None:
+            return numbers, used
+        check_count("n_clusters", self.asked_clusters)
+        if self.asked_clusters < used:
+            raise ValueError(
+                f"n_clusters={self.asked_clusters} is less than the {used} clusters of the labels: "
+                "they would be compared with a best clustering that may have fewer clusters than "
+                "they have. Leave n_clusters out, or merge clusters first."
+            )
+        return numbers, int(self.asked_clusters)
+
+
+def _of_graph(
+    checked: Checked, judged: _Judged, labels: IntArray, n_clusters: int, run: Run
+) -> Certificate | None:
+    """Return what eigenvalues tell of the cut of a neighbours kernel; None for other kernels."""
+    operator = checked.operator
+    if not isinstance(operator, NeighborOperator):
+        return None
+    if judged.model is not None:
+        operator.map = judged.model._new_points.map
+        if not has_degrees_of_one(operator):
+            raise ValueError(
+                "X or sample_weight are not what the model was fitted to: its graph has other "
+                "degrees with them. Pass those that were given to fit."
+            )
+        certificate: Certificate = judged.model.certificate_
+        return certificate
+    low_rank = from_sparse_features(operator, rank=min(n_clusters, len(labels)), run=run)
+    sums = cluster_sums(operator.unweighted(), labels, checked.weights, run)
+    return cut_certificate(labels, low_rank, sums, checked.weights)
+
+
+class _Told:
+    """Shows progress, and the bound so far."""
+
+    def __init__(self, verbose: int) -> None:
+        self._bar = Bar(sys.stderr) if verbose else None
+
+    def __enter__(self) -> Callable[[int, int, float], None] | None:
+        return None if self._bar is None else self._show
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def _show(self, done: int, total: int, bound: float) -> None:
+        assert self._bar is not None
+        self._bar.show("proof", done, total, note=f"best possible at least {bound:.6g}")
