@@ -270,21 +270,7 @@ def with_bound(known: Certificate, bound: Bound, scale: float | None = None) -> 
             ),
         )
     if bound.failure_probability is not None:
-        before = known.optimum_lower_probabilistic or known.optimum_lower or 0.0
-        best = max(bound.value, before)
-        gap = upper / best - 1 if best > 0 else None
-        return replace(
-            known,
-            optimum_lower_probabilistic=best,
-            relative_gap_probabilistic=gap,
-            failure_probability=2 * bound.failure_probability,
-            n_blocks=bound.n_blocks,
-            block_size=bound.block_size,
-            reason=(
-                f"Time was too short for all blocks: {bound.n_blocks:,} of {bound.block_size:,} "
-                "samples were drawn instead."
-            ),
-        )
+        return _with_drawn(known, upper, bound, bound.failure_probability)
     if known.optimum_lower is not None and bound.value < known.optimum_lower:
         return _told(known, scale)
     best = bound.value
@@ -302,6 +288,28 @@ def with_bound(known: Certificate, bound: Bound, scale: float | None = None) -> 
             reason=None if relative <= USELESS else "The blocks are too few or too small for one.",
         ),
         scale,
+    )
+
+
+def _with_drawn(known: Certificate, upper: float, bound: Bound, delta: float) -> Certificate:
+    """Return a certificate with a bound from drawn blocks, which fails with probability ``delta``.
+
+    Probes of the pass may fail as often.
+    """
+    before = known.optimum_lower_probabilistic or known.optimum_lower or 0.0
+    best = max(bound.value, before)
+    gap = upper / best - 1 if best > 0 else None
+    return replace(
+        known,
+        optimum_lower_probabilistic=best,
+        relative_gap_probabilistic=gap,
+        failure_probability=2 * delta,
+        n_blocks=bound.n_blocks,
+        block_size=bound.block_size,
+        reason=(
+            f"Time was too short for all blocks: {bound.n_blocks:,} of {bound.block_size:,} "
+            "samples were drawn instead."
+        ),
     )
 
 
