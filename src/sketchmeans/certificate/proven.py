@@ -270,7 +270,7 @@ def with_bound(known: Certificate, bound: Bound, scale: float | None = None) -> 
             ),
         )
     if bound.failure_probability is not None:
-        return _drawn(known, bound, upper, bound.failure_probability)
+        return _with_drawn(known, upper, bound, bound.failure_probability)
     if known.optimum_lower is not None and bound.value < known.optimum_lower:
         return _told(known, scale)
     best = bound.value
@@ -291,17 +291,19 @@ def with_bound(known: Certificate, bound: Bound, scale: float | None = None) -> 
     )
 
 
-def _drawn(
-    known: Certificate, bound: Bound, upper: float, failure_probability: float
-) -> Certificate:
-    """Add a bound that holds except with a probability: blocks were drawn."""
+def _with_drawn(known: Certificate, upper: float, bound: Bound, delta: float) -> Certificate:
+    """Return a certificate with a bound from drawn blocks, which fails with probability ``delta``.
+
+    Probes of the pass may fail as often.
+    """
     before = known.optimum_lower_probabilistic or known.optimum_lower or 0.0
     best = max(bound.value, before)
+    gap = upper / best - 1 if best > 0 else None
     return replace(
         known,
         optimum_lower_probabilistic=best,
-        relative_gap_probabilistic=upper / best - 1 if best > 0 else None,
-        failure_probability=2 * failure_probability,
+        relative_gap_probabilistic=gap,
+        failure_probability=2 * delta,
         n_blocks=bound.n_blocks,
         block_size=bound.block_size,
         reason=(

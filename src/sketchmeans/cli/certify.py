@@ -41,9 +41,9 @@ INTERRUPTED = 130
         "sketchmeans demo --write .    # makes digits.csv",
         "sketchmeans cluster digits.csv -k 10 --id-column image --label-column digit -o l.csv "
         "--save d.skm --kernel rbf",
-        "sketchmeans certify digits.csv --model d.skm --id-column image --seconds 4",
+        "sketchmeans certify digits.csv --model d.skm --id-column image --seconds 2",
         "sketchmeans certify digits.csv --labels l.csv --kernel rbf --id-column image "
-        "--label-column digit --seconds 4",
+        "--label-column digit --seconds 2",
         "sketchmeans certify digits.csv --cluster-column digit --kernel linear --id-column image "
         "--effort lifted",
     )
