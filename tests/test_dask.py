@@ -23,7 +23,7 @@ from sketchmeans.blas import count_threads
 N = 4000
 RAGGED = (1000, 1500, 0, 1, 1499)
 FITS = {
-    "neighbors": {},
+    "neighbors": {"kernel_params": {"n_anchors": 150}},
     "neighbors made again": {
         "kernel_params": {"n_anchors": 60},
         "memory_limit": "32MB",
@@ -77,10 +77,14 @@ def assert_same_on(client, name, dtype, weighted):
     assert model.embedding_.chunks[0] == RAGGED
 
 
+MAIN = ("neighbors", "landmarks streamed", "one pass")
+"""Fits that are tried with both precisions, with and without weights; of the others one is."""
+
+
 @pytest.mark.parametrize(
-    ("dtype", "weighted"), [("float32", False), ("float64", True)], ids=["float32", "weighted"]
+    ("name", "dtype", "weighted"),
+    [(name, "float64", True) for name in FITS] + [(name, "float32", False) for name in MAIN],
 )
-@pytest.mark.parametrize("name", FITS)
 @pytest.mark.filterwarnings("ignore::sketchmeans.lowrank.result.IndefiniteKernelWarning")
 def test_labels_embedding_and_certificate_are_those_of_a_local_fit(client, name, dtype, weighted):
     assert_same_on(client, name, dtype, weighted)
@@ -88,7 +92,7 @@ def test_labels_embedding_and_certificate_are_those_of_a_local_fit(client, name,
 
 def test_four_workers_find_the_same():
     with opened(4) as client:
-        for name in ("neighbors", "landmarks streamed", "one pass", "monomials"):
+        for name in MAIN:
             assert_same_on(client, name, "float64", False)
             assert_same_on(client, name, "float32", True)
 
@@ -103,20 +107,21 @@ def test_many_rows_are_clustered_in_blocks_on_the_workers(client):
 def test_sparse_blocks_frames_and_unknown_sizes_give_the_same(client):
     X, _ = data()
     X[np.abs(X) < 3] = 0
-    local = sketchmeans.KernelKMeans(5, random_state=0).fit(sparse.csr_matrix(X))
+    few = FITS["neighbors"]
+    local = sketchmeans.KernelKMeans(5, random_state=0, **few).fit(sparse.csr_matrix(X))
     blocks = da.from_array(X, chunks=(1234, -1)).map_blocks(sparse.csr_matrix)
-    same_fits(local, placed.KernelKMeans(5, random_state=0).fit(blocks))
+    same_fits(local, placed.KernelKMeans(5, random_state=0, **few).fit(blocks))
 
     dataframes = pytest.importorskip("dask.dataframe")
     names = list("abcdef")
-    local = sketchmeans.KernelKMeans(5, random_state=0).fit(pd.DataFrame(X, columns=names))
+    local = sketchmeans.KernelKMeans(5, random_state=0, **few).fit(pd.DataFrame(X, columns=names))
     frame = dataframes.from_pandas(pd.DataFrame(X, columns=names), npartitions=4)
-    model = placed.KernelKMeans(5, random_state=0).fit(frame)
+    model = placed.KernelKMeans(5, random_state=0, **few).fit(frame)
     same_fits(local, model)
     assert list(model.feature_names_in_) == names
     unknown = frame.to_dask_array()
     assert np.isnan(unknown.chunks[0]).all()
-    same_fits(local, placed.KernelKMeans(5, random_state=0).fit(unknown))
+    same_fits(local, placed.KernelKMeans(5, random_state=0, **few).fit(unknown))
 
 
 @pytest.mark.parametrize("name", ["neighbors", "landmarks", "one pass", "two passes, refined"])
@@ -177,7 +182,8 @@ def test_two_fits_on_one_client_at_once_do_not_meet(client):
     found = {}
 
     def fit(seed):
-        found[seed] = placed.KernelKMeans(5, random_state=seed, client=client).fit(lazy)
+        model = placed.KernelKMeans(5, random_state=seed, client=client, **FITS["neighbors"])
+        found[seed] = model.fit(lazy)
 
     threads = [threading.Thread(target=fit, args=(seed,)) for seed in (0, 1)]
     for thread in threads:
@@ -185,7 +191,8 @@ def test_two_fits_on_one_client_at_once_do_not_meet(client):
     for thread in threads:
         thread.join()
     for seed in (0, 1):
-        same_fits(sketchmeans.KernelKMeans(5, random_state=seed).fit(X), found[seed])
+        local = sketchmeans.KernelKMeans(5, random_state=seed, **FITS["neighbors"]).fit(X)
+        same_fits(local, found[seed])
 
 
 def test_bad_rows_are_named_by_their_place_among_all(client):
@@ -231,9 +238,9 @@ def status(name):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the peak is read from /proc")
 def test_the_client_holds_fewer_numbers_than_the_embedding_has(client):
-    n = 400_000  # beside these, the rows that starts of K-means see are few
+    n = 200_000
     lazy = da.random.default_rng(0).normal(size=(n, 10), chunks=(n // 8, -1)).astype("float32")
-    model = placed.KernelKMeans(8, kernel="rbf", n_landmarks=60, n_init=1, random_state=0)
+    model = placed.KernelEmbedding(18, kernel="rbf", n_landmarks=60, random_state=0)
     model.fit(lazy[:10_000])
     gc.collect()
     Path("/proc/self/clear_refs").write_text("5")  # the peak is that of now

@@ -36,7 +36,7 @@ class LosesWorkers:
 @pytest.mark.parametrize(
     ("how", "after", "options"),
     [
-        (killed, 6, {}),
+        (killed, 6, {"kernel_params": {"n_anchors": 150}}),
         (crashed, 9, {"kernel": "rbf", "n_landmarks": 300}),
         (left, 4, {"kernel": "rbf", "method": "one-pass", "n_refine": 1}),
     ],
@@ -44,12 +44,12 @@ class LosesWorkers:
 )
 def test_a_fit_survives_the_loss_of_a_worker_to_the_bit(how, after, options, monkeypatch):
     monkeypatch.setattr("sketchmeans.dask.meetings.ENTRIES", 2_000_000)
-    X = make_blobs(6000, n_features=6, centers=5, cluster_std=2.0, random_state=1)[0]
+    X = make_blobs(4000, n_features=6, centers=5, cluster_std=2.0, random_state=1)[0]
     local = sketchmeans.KernelKMeans(5, random_state=0, **options).fit(X)
     with opened(2) as client:
         losing = LosesWorkers(client, how, after)
         model = placed.KernelKMeans(5, random_state=0, client=losing, **options)
-        model.fit(da.from_array(X, chunks=(1500, -1)))
+        model.fit(da.from_array(X, chunks=(1000, -1)))
         assert losing.lost.is_set()
         same_fits(local, model)
 

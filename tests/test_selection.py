@@ -141,7 +141,8 @@ def test_a_line_is_no_clusters_and_clusters_within_clusters_are_told():
 
 def test_the_table_is_that_of_fits_with_as_many_clusters():
     X, seed = DATA["moons"][0], int(np.random.RandomState(3).randint(2**31 - 1))
-    choice = choose(X, n_clusters=[2, 3, 7], kernel="neighbors", n_splits=1, random_state=3)
+    # Not three: two moons in three clusters have several optima, and starts find one by luck.
+    choice = choose(X, n_clusters=[2, 5, 7], kernel="neighbors", n_splits=1, random_state=3)
     for row in choice.table:
         k = row["clusters"]
         model = KernelKMeans(k, kernel="neighbors", random_state=seed).fit(X)
