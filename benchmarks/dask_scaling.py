@@ -99,7 +99,8 @@ def local_fit(case: str, n: int) -> dict[str, Any]:
 
 def received_bytes(dask_worker: Any) -> int:
     """Return what a worker has fetched from others, as far back as its log goes."""
-    return sum(one["total"] for one in dask_worker.transfer_incoming_log)
+    # A copy, made at once: the worker goes on and adds to it.
+    return sum(one["total"] for one in dask_worker.transfer_incoming_log.copy())
 
 
 def forget_received(dask_worker: Any) -> None:
