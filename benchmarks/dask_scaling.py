@@ -145,7 +145,9 @@ def cluster_fit(case: str, n: int, n_workers: int) -> dict[str, Any]:
         peak = peak_bytes() - before
         peaks = client.run(peak_bytes)
         fetched = client.run(received_bytes)
-        records = [dict(one) for one in stream.buffer]
+        # Its thread goes on and lets tasks go: first it is to look away.
+        cluster.scheduler.remove_plugin(name=stream.name)
+        records = list(stream.buffer)
         within = sum(
             one["stop"] - one["start"]
             for record in records
