@@ -3,17 +3,22 @@
 import fcntl
 import os
 import pty
+import re
+import shlex
+import signal
 import subprocess
 import sys
 import termios
 import time
-from contextlib import suppress
+import warnings
+from contextlib import chdir, suppress
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 from click.testing import CliRunner
 
-from sketchmeans.cli import cli
+from sketchmeans.cli import cli, main
 
 
 def environment(folder):
@@ -40,6 +45,39 @@ def run(command, folder, **options):
         check=False,
         **options,
     )
+
+
+def typed(command, folder):
+    """Run a command line in this process if it is one of ours alone, and else in a shell."""
+    ours = command.startswith("sketchmeans ") and not re.search(r"[|<>#$&;*]", command)
+    return (here if ours else run)(command, folder)
+
+
+def here(command, folder):
+    """Run a command line of ours in this process, from a folder: nothing has to be imported.
+
+    Its words are those of a shell, without pipes and redirections.
+    """
+    program, *arguments = shlex.split(command)
+    assert program == "sketchmeans"
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    with (
+        chdir(folder),
+        warnings.catch_warnings(),
+        patch.object(sys, "argv", [program, *arguments]),
+        CliRunner().isolation() as (out, err, _),
+    ):
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code or 0
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+            sys.stdout.flush()
+            sys.stderr.flush()
+    shown = [one.getvalue().decode() for one in (out, err)]
+    return subprocess.CompletedProcess(command, code, *shown)
 
 
 def on_a_terminal(command, **options):

@@ -248,12 +248,12 @@ def folder(tmp_path):
 )
 def test_the_command_at_the_end_works_when_it_is_copied(options, folder):
     given = "--id-column id --label-column moon --standardize --seed 5"
-    shown = shell.run(f"sketchmeans choose 'my moons.csv' {given} {options}", folder)
+    shown = shell.here(f"sketchmeans choose 'my moons.csv' {given} {options}", folder)
     assert shown.returncode == 0, shown.stderr
     command = shown.stdout.splitlines()[-1].removeprefix("Run: ")
     start = ["sketchmeans", "cluster", "my moons.csv", *given.split(), "-k"]
     assert shlex.split(command)[: len(start)] == start
-    found = shell.run(f"{command} --json", folder)
+    found = shell.here(f"{command} --json", folder)
     assert found.returncode == 0, found.stderr
     result = json.loads(found.stdout)
     assert result["kernel"] == ("rbf" if "gammas" in options else "neighbors")
@@ -264,7 +264,7 @@ def test_the_command_at_the_end_works_when_it_is_copied(options, folder):
 
 
 def test_json_has_the_kernel_the_width_and_the_command(folder):
-    shown = shell.run("sketchmeans choose 'my moons.csv' --columns x,y -k 2-3 --json", folder)
+    shown = shell.here("sketchmeans choose 'my moons.csv' --columns x,y -k 2-3 --json", folder)
     found = json.loads(shown.stdout)
     assert (found["kernel"], found["width"], found["n_clusters"]) == ("neighbors", None, 2)
     assert found["command"] == (

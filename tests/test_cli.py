@@ -2,7 +2,6 @@
 
 import json
 import shlex
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,7 @@ from tables import KINDS, write_numbers
 from test_model_files import apply, put_together, take_apart
 
 
-def test_every_format_gives_the_same_labels_from_a_shell(tmp_path):
+def test_every_format_gives_the_same_labels(tmp_path):
     X, _ = make_rings(400, random_state=1)
     X = np.column_stack([X, X @ [1.0, 2.0]])
     wanted = KernelKMeans(3, gamma=2.0, random_state=0, kernel="rbf").fit(X).labels_
@@ -28,9 +27,8 @@ def test_every_format_gives_the_same_labels_from_a_shell(tmp_path):
     for kind in ("csv", "csv.gz", "parquet", "npz"):
         name = f"{kind} from standard input"
         commands[name] = f"cat data.{kind} | sketchmeans cluster - {options} '{name}.npy'"
-    with ThreadPoolExecutor(2) as pool:
-        shown = list(pool.map(lambda command: shell.run(command, tmp_path), commands.values()))
-    for name, result in zip(commands, shown, strict=True):
+    for name, command in commands.items():
+        result = shell.typed(command, tmp_path)
         assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), name
         np.testing.assert_array_equal(np.load(tmp_path / f"{name}.npy"), wanted, err_msg=name)
 
@@ -49,7 +47,7 @@ def test_a_newcomer_is_led_from_error_to_report(tmp_path):
     data.to_csv(tmp_path / "plants.csv", index=False)
 
     def step(command, code):
-        shown = shell.run(command, tmp_path)
+        shown = shell.typed(command, tmp_path)
         assert shown.returncode == code, shown.stderr
         return shown
 

@@ -143,7 +143,7 @@ def test_warnings_are_one_line_and_quiet_silences_them(tmp_path):
         "Warning: column 'number' counts the rows and is used as a feature. If it is an id, say "
         "--id-column number.\n"
     )
-    assert shell.run("sketchmeans cluster data.csv -k 2 --quiet", tmp_path).stderr == ""
+    assert shell.here("sketchmeans cluster data.csv -k 2 --quiet", tmp_path).stderr == ""
 
 
 def help_examples(name):
@@ -179,7 +179,7 @@ def test_every_example_of_a_help_page_does_what_it_says(name, files):
     for command in help_examples(name):
         if "demo --write ." in command:
             command = command.replace("--write .", "--write . --force")
-        result = shell.run(command, files)
+        result = shell.typed(command, files)
         assert result.returncode == 0, (command, result.stderr)
         found = re.search(r"Agreement with '(\w+)': accuracy ([\d.]+)", result.stdout)
         if found:

@@ -204,7 +204,7 @@ def test_bars_of_missing_values_are_missing_and_the_best_is_that_of_each_kernel(
 def test_the_command_takes_kernels_and_methods_and_prints_the_table_of_the_library(rings):
     command = "sketchmeans compare rings.csv -k 2 --columns x,y --label-column ring --seeds 1"
     asked = "--kernels 'rbf, neighbors' --methods 'one-pass; plain k-means; spectral clustering'"
-    shown = shell.run(f"{command} {asked} --json", rings.parent)
+    shown = shell.here(f"{command} {asked} --json", rings.parent)
     assert (shown.returncode, shown.stderr) == (0, "")
     rows = json.loads(shown.stdout)["rows"]
     assert [row["method"] for row in rows] == [
@@ -214,10 +214,10 @@ def test_the_command_takes_kernels_and_methods_and_prints_the_table_of_the_libra
         "anchors",
     ]
     assert rows[1]["kernel error"] is None
-    text = shell.run(f"{command} {asked}", rings.parent).stdout
+    text = shell.here(f"{command} {asked}", rings.parent).stdout
     assert "| neighbors | anchors " in text
     assert "only within a kernel" in text
-    plain = shell.run(command, rings.parent).stdout
+    plain = shell.here(command, rings.parent).stdout
     assert "| plain K-means " in plain
     assert "spectral" not in plain
 
@@ -236,7 +236,7 @@ def test_the_command_takes_kernels_and_methods_and_prints_the_table_of_the_libra
     ],
 )
 def test_the_command_refuses_in_the_words_of_its_flags(asked, code, message, rings):
-    shown = shell.run(f"sketchmeans compare rings.csv -k 2 --columns x,y {asked}", rings.parent)
+    shown = shell.here(f"sketchmeans compare rings.csv -k 2 --columns x,y {asked}", rings.parent)
     assert shown.returncode == code
     assert message in shown.stderr
     assert shown.stdout == ""

@@ -128,7 +128,7 @@ def folder(tmp_path):
     ids=str,
 )
 def test_the_command_line_says_one_sentence(arguments, code, said, folder):
-    result = shell.run(f"sketchmeans cluster {arguments}", folder)
+    result = shell.here(f"sketchmeans cluster {arguments}", folder)
     assert result.returncode == code
     lines = result.stderr.splitlines()
     assert len(lines) == bool(said)
@@ -147,7 +147,7 @@ def test_the_command_line_says_one_sentence(arguments, code, said, folder):
     ],
 )
 def test_commands_that_fit_often_say_it_once_at_most(command, folder):
-    result = shell.run(f"sketchmeans {command}", folder)
+    result = shell.here(f"sketchmeans {command}", folder)
     assert len(result.stderr.splitlines()) <= 1, result.stderr
     assert "Number of distinct clusters" not in result.stderr
 
@@ -155,12 +155,12 @@ def test_commands_that_fit_often_say_it_once_at_most(command, folder):
 @pytest.mark.parametrize("data", ["equal.csv -k 3", "few.csv -k 3", "some.csv -k 1"])
 def test_a_degenerate_clustering_is_written_in_full(data, folder):
     outputs = "--json -o labels.csv --save model.skm --report report.html"
-    result = shell.run(f"sketchmeans cluster {data} {outputs}", folder)
+    result = shell.here(f"sketchmeans cluster {data} {outputs}", folder)
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout)
     assert sum(cluster["rows"] for cluster in found["clusters"]) == 60
     assert len((folder / "labels.csv").read_text().splitlines()) == 61
-    again = shell.run("sketchmeans predict model.skm equal.csv -o - --quiet", folder)
+    again = shell.here("sketchmeans predict model.skm equal.csv -o - --quiet", folder)
     assert (again.returncode, again.stderr) == (0, "")
 
 

@@ -45,7 +45,7 @@ def test_the_commands_of_the_readme_run_as_written(tmp_path):
     commands = [line for block in blocks for line in block.splitlines() if "sketchmeans " in line]
     assert len(commands) >= 10
     for command in commands:
-        shown = shell.run(command, tmp_path)
+        shown = shell.typed(command, tmp_path)
         assert shown.returncode == 0, (command, shown.stderr)
         assert "Warning" not in shown.stderr, (command, shown.stderr)
         written = re.findall(r"(?:-o|--save|--report|>) ([\w-]+\.\w+)", command)

@@ -61,7 +61,7 @@ def nmi(shown):
 
 
 def test_wine_is_told_to_be_standardized_and_the_command_to_copy_mends_it(folder):
-    first = shell.run("sketchmeans cluster wine.csv -k 3 --label-column kind", folder)
+    first = shell.here("sketchmeans cluster wine.csv -k 3 --label-column kind", folder)
     lines = next_lines(first.stdout)
     assert 2 <= len(lines) <= 3
     wine = load_wine(as_frame=True).data
@@ -71,7 +71,7 @@ def test_wine_is_told_to_be_standardized_and_the_command_to_copy_mends_it(folder
     assert wine["proline"].var() / wine.var().sum() == pytest.approx(0.998, abs=5e-4)
     again = commands(lines)[0]
     assert again == "sketchmeans cluster wine.csv -k 3 --label-column kind --standardize"
-    second = shell.run(again, folder)
+    second = shell.here(again, folder)
     assert nmi(second.stdout) > nmi(first.stdout) + 0.3
     assert not any("wider" in line or "scale" in line for line in next_lines(second.stdout))
 
@@ -90,17 +90,17 @@ def test_wine_is_told_to_be_standardized_and_the_command_to_copy_mends_it(folder
     ],
 )
 def test_every_command_to_copy_runs_as_it_stands(arguments, folder):
-    result = shell.run(f"sketchmeans cluster {arguments}", folder)
+    result = shell.here(f"sketchmeans cluster {arguments}", folder)
     assert result.returncode == 0, result.stderr
     for command in commands(next_lines(result.stdout)):
         assert not re.search(r" (-o|--output|--save|--json|--force|-v)( |$)", command)
-        again = shell.run(command + " --seed 0" * ("--seed" not in command), folder)
+        again = shell.here(command + " --seed 0" * ("--seed" not in command), folder)
         assert again.returncode == 0, (command, again.stderr)
         (folder / "report.html").unlink(missing_ok=True)
 
 
 def test_a_kernel_that_made_no_difference_is_told_and_the_next_command_finds_the_circles(folder):
-    first = shell.run(
+    first = shell.here(
         "sketchmeans cluster circles.csv -k 2 --label-column ring --kernel rbf", folder
     )
     lines = next_lines(first.stdout)
@@ -108,7 +108,7 @@ def test_a_kernel_that_made_no_difference_is_told_and_the_next_command_finds_the
     assert lines[0].startswith("The kernel made no difference: ")
     again = commands(lines)[0]
     assert again == "sketchmeans cluster circles.csv -k 2 --label-column ring --kernel neighbors"
-    second = shell.run(again, folder)
+    second = shell.here(again, folder)
     assert nmi(second.stdout) == 1
     assert next_lines(second.stdout)[0].startswith(
         "The kernel made a difference: plain K-means puts "
@@ -118,7 +118,7 @@ def test_a_kernel_that_made_no_difference_is_told_and_the_next_command_finds_the
 def test_what_was_found_comes_before_what_the_certificate_bounds_and_what_it_does_not(folder):
     for options, bounded in (("--kernel rbf", "the objective"), ("", "the cut")):
         command = f"sketchmeans cluster circles.csv -k 2 --label-column ring {options}"
-        shown = shell.run(command, folder).stdout
+        shown = shell.here(command, folder).stdout
         places = [
             shown.index(words)
             for words in (
@@ -133,18 +133,18 @@ def test_what_was_found_comes_before_what_the_certificate_bounds_and_what_it_doe
         ]
         assert places == sorted(places)
         assert "best possible\n" not in shown
-    assert "so the objective is at most" in shell.run(f"{command} --kernel rbf", folder).stdout
+    assert "so the objective is at most" in shell.here(f"{command} --kernel rbf", folder).stdout
 
 
 def test_json_has_the_same_lines_and_quiet_none(folder):
     command = "sketchmeans cluster wine.csv -k 3 --label-column kind"
-    found = json.loads(shell.run(f"{command} --json", folder).stdout)
-    assert found["guidance"] == next_lines(shell.run(command, folder).stdout)
-    assert shell.run(f"{command} --quiet", folder).stdout == ""
+    found = json.loads(shell.here(f"{command} --json", folder).stdout)
+    assert found["guidance"] == next_lines(shell.here(command, folder).stdout)
+    assert shell.here(f"{command} --quiet", folder).stdout == ""
 
 
 def test_advice_goes_to_standard_error_where_labels_go_to_standard_output(folder):
-    result = shell.run("sketchmeans cluster wine.csv -k 3 --label-column kind -o -", folder)
+    result = shell.here("sketchmeans cluster wine.csv -k 3 --label-column kind -o -", folder)
     assert result.stdout.splitlines()[0] == "row,cluster"
     assert "wider than" in next_lines(result.stderr)[0]
 

@@ -67,7 +67,7 @@ def test_a_wrong_kernel_is_answered_by_choose_too():
     ],
 )
 def test_the_command_line_suggests_the_nearest_name(arguments, said, tmp_path):
-    result = shell.run(f"sketchmeans cluster data.csv -k 2 {arguments}", tmp_path)
+    result = shell.here(f"sketchmeans cluster data.csv -k 2 {arguments}", tmp_path)
     assert result.returncode == 2
     assert said in result.stderr
     assert ("Did you mean" in said) == ("Did you mean" in result.stderr)
