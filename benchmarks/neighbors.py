@@ -6,7 +6,7 @@ million, beside scikit-learn's KMeans with ten starts and, at 20,000, SpectralCl
 in a process of its own, peak memory above data and imports. ``choices``: the mean NMI over the sets
 of ``benchmarks.kernel_sets`` with other anchors, neighbours, graphs, ranks, refinements, rows of
 length one, or weights that fall with the distance (three seeds); ``walks`` the same of walks.
-``placing``: forty draws of sets on which it matters where anchors stand. ::
+``placing``: eighty draws of sets on which it matters where anchors stand. ::
 
     python -m benchmarks.neighbors [seeds] [growth] [walks] [choices] [placing]
 """
@@ -14,10 +14,9 @@ length one, or weights that fall with the distance (three seeds); ``walks`` the 
 from __future__ import annotations
 
 import argparse
-import itertools
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from unittest.mock import patch
 
@@ -29,15 +28,14 @@ from sklearn.datasets import make_moons
 from sklearn.metrics import normalized_mutual_info_score as nmi
 from sklearn.mixture import GaussianMixture
 
-from benchmarks.anchor_shapes import shaped
 from benchmarks.data import cores_and_shells
 from benchmarks.kernel_sets import SETS, scored
 from benchmarks.processes import forget_peak, measured, peak_bytes
 from benchmarks.timing import SEED, Report, Target, environment, facts
-from sketchmeans import KernelKMeans, centers
+from sketchmeans import KernelKMeans
 from sketchmeans.estimators import many_rows, walks
 from sketchmeans.kernels.neighbors import NeighborOptions
-from sketchmeans.operators import NeighborOperator, anchors, neighbors
+from sketchmeans.operators import NeighborOperator, anchors
 from sketchmeans.operators.neighbor_features import regular_csr
 
 DRAWN = ("moons .05", "circles", "two spirals", "three spirals", "stretched blobs", "moons .1")
@@ -240,55 +238,39 @@ def _chosen(name: str, seed: int, **choice: Any) -> float:
         return ours(name, seed, kernel_params=choice, **options)
 
 
-def roomier(*powers: float) -> Callable[[], AbstractContextManager[Any]]:
-    """Place anchors by these powers of the room of rows, one set of them after the other."""
-
-    def around() -> AbstractContextManager[Any]:
-        turns, find = itertools.cycle(powers), neighbors.find_anchors
-
-        def placed(*given: Any) -> Any:
-            with patch.object(anchors, "ROOMIER", next(turns)):
-                return find(*given)
-
-        return patch.object(neighbors, "find_anchors", placed)
-
-    return around
-
-
-def plus_plus() -> AbstractContextManager[Any]:
-    """Start K-means for anchors from k-means++, and let all rows count alike."""
-    stack = ExitStack()
-    stack.enter_context(roomier(0)())
-    stack.enter_context(patch.object(centers, "_FEW", 10**6))
-    return stack
+def roomier(power: float) -> Callable[[], AbstractContextManager[Any]]:
+    """Place anchors by this power of the room of rows."""
+    return lambda: patch.object(anchors, "ROOMIER", power)
 
 
 PLACES: dict[str, dict[str, Any]] = {
-    "the default: power 0.5": {},
-    **{f"power {power:g}": {"around": roomier(power)} for power in (0, 0.25, 0.75)},
-    "two sets of power 0, two of 0.75": {"around": roomier(0, 0, 0.75, 0.75)},
-    "power 0.5, 400 anchors": {"n_anchors": 400},
-    "power 0.5, 4 neighbours": {"n_neighbors": 4},
-    "power 0, from k-means++": {"around": plus_plus},
-    "power 0.5, nearness by local shape": {"around": shaped},
+    "power 0, 500 anchors": {"around": roomier(0), "n_anchors": 500},
+    "power 0.5, 500 anchors": {"around": roomier(0.5), "n_anchors": 500},
+    "the default: power 0.6, 450 anchors": {},
+    "power 0.75, 400 anchors": {"around": roomier(0.75), "n_anchors": 400},
 }
-COUNTED, HALF = ("stretched blobs", "three spirals", "moons .1"), 20
+COUNTED = ("stretched blobs", "three spirals", "moons .1")
+LOOKED_AT, OTHERS = range(40), range(120, 160)
+"""Draws of which some chose the default, with those up to 119, and draws without a part in it."""
 
 
 def placing() -> Report:
-    """Compare where anchors stand: twenty draws for choosing, and twenty that had no part in it."""
+    """Compare where anchors stand."""
     report = Report()
-    mixtures = [_mixture(seed) for seed in range(2 * HALF)]
+    both = [*LOOKED_AT, *OTHERS]
+    mixtures = [_mixture(seed) for seed in both]
     rows = []
     for label, choice in PLACES.items():
+
+        def found(name: str, seeds: Iterable[int], choice: dict[str, Any] = choice) -> list[float]:
+            return [_chosen(name, seed, **choice) for seed in seeds]
+
         row = [label]
         for name in COUNTED:
-            good = [_chosen(name, seed, **choice) >= 0.95 for seed in range(2 * HALF)]
-            row.append(f"{sum(good[:HALF])} + {sum(good[HALF:])}")
-        varied = [_chosen("varied blobs", seed, **choice) for seed in range(2 * HALF)]
-        row.append(f"{np.mean(varied) - np.mean(mixtures):+.3f}")
-        inner = [_chosen("blob in blob", seed, **choice) for seed in range(2 * HALF)]
-        rows.append([*row, f"{np.mean(inner):.3f}"])
+            good = [sum(np.array(found(name, seeds)) >= 0.95) for seeds in (LOOKED_AT, OTHERS)]
+            row.append(" + ".join(map(str, good)))
+        row.append(f"{np.mean(found('varied blobs', both)) - np.mean(mixtures):+.3f}")
+        rows.append([*row, f"{np.mean(found('blob in blob', both)):.3f}"])
         print(*rows[-1], sep=", ", flush=True)
     header = [*COUNTED, "varied blobs, over GaussianMixture", "blob in blob"]
     report.table(["anchors", *header], rows)

@@ -40,7 +40,7 @@ class KernelEmbedding(SketchedEstimator):
     coef0 : float
         Of polynomial and sigmoid.
     kernel_params : dict, optional
-        Of "neighbors": ``n_anchors`` ("auto", a third of the samples, from 50 to 500), at centers
+        Of "neighbors": ``n_anchors`` ("auto", a third of the samples, from 50 to 450), at centers
         of K-means on a subsample, in which rows with few others near them count more;
         ``n_neighbors`` (5), the anchors that count for a sample;
         ``n_graphs`` ("auto", 4), sets of anchors whose kernels are averaged; ``metric``,

@@ -40,8 +40,8 @@ class Parts:
 class AnchorSets:
     """The sets of anchors of a model with the neighbours kernel.
 
-    >>> print(AnchorSets((500, 500, 498), 5))
-    3 sets of 498 to 500 anchors, 5 neighbours
+    >>> print(AnchorSets((450, 450, 448), 5))
+    3 sets of 448 to 450 anchors, 5 neighbours
     """
 
     sizes: tuple[int, ...]

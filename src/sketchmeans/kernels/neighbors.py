@@ -18,7 +18,7 @@ from sketchmeans.checks import check_choice, check_count
 from sketchmeans.text import called
 
 METRICS = ("euclidean", "cosine")
-SAMPLES_PER_ANCHOR, FEWEST_ANCHORS, MOST_ANCHORS = 3, 50, 500
+SAMPLES_PER_ANCHOR, FEWEST_ANCHORS, MOST_ANCHORS = 3, 50, 450
 """n_anchors="auto" is a third of the samples, between these two: see docs/defaults.md."""
 AUTO_GRAPHS, MOST_GRAPHS = 4, 1000
 """n_graphs="auto", for which see docs/defaults.md; and the most that there may be."""

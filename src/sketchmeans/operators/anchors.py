@@ -36,7 +36,7 @@ MORE = 3
 """Anchors that are looked at beyond the nearest ones, so that rounding does not choose."""
 COARSE = 1e-6
 """Products of sparse rows are not trusted where they may be off by this part of a distance."""
-ROOMIER = 0.5
+ROOMIER = 0.6
 """Where anchors are placed, rows count by this power of the room around them, so that thin places
 have more anchors than samples alone would give them. See docs/defaults.md."""
 NEAR, COMPARED = 11, 4
