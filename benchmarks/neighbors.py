@@ -247,7 +247,6 @@ PLACES: dict[str, dict[str, Any]] = {
     "power 0, 500 anchors": {"around": roomier(0), "n_anchors": 500},
     "power 0.5, 500 anchors": {"around": roomier(0.5), "n_anchors": 500},
     "the default: power 0.6, 450 anchors": {},
-    "power 0.75, 400 anchors": {"around": roomier(0.75), "n_anchors": 400},
 }
 COUNTED = ("stretched blobs", "three spirals", "moons .1")
 LOOKED_AT, OTHERS = range(40), range(120, 160)
