@@ -19,6 +19,7 @@ GROUND = {
     "centers": "_arrays blas blocks",
     "checks": "text",
     "rows": "",
+    "tall": "_arrays blocks rows",
     "text": "",
 }
 """Files at the top that every room may import, and what they import themselves."""

@@ -53,6 +53,7 @@ def _short_spans(monkeypatch):
     monkeypatch.setattr("sketchmeans.operators.neighbor_features._ROWS", 400)
     monkeypatch.setattr("sketchmeans.operators.base.BLOCK", 500)
     monkeypatch.setattr("sketchmeans.dask.meetings.ENTRIES", 2_000_000)
+    monkeypatch.setattr("sketchmeans.tall.SPAN", 300)
 
 
 def data(dtype="float64", n=N):
@@ -247,6 +248,24 @@ def test_the_client_holds_fewer_numbers_than_the_embedding_has(client):
     before = status("VmRSS")
     model.fit(lazy)
     assert status("VmHWM") - before < n * model.rank_ * 8
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the peak is read from /proc")
+def test_sketches_of_two_passes_stay_on_the_workers(client, monkeypatch):
+    monkeypatch.setattr("sketchmeans.tall.SPAN", 4096)
+    monkeypatch.setattr("sketchmeans.dask.meetings.ENTRIES", 300_000_000)
+    n, rank = 30_000, 60
+    lazy = da.random.default_rng(0).normal(size=(n, 4), chunks=(n // 8, -1)).astype("float32")
+    options = {"kernel": "rbf", "method": "one-pass", "n_passes": 2, "random_state": 0}
+    model = placed.KernelEmbedding(rank, **options)
+    model.fit(lazy[:5_000])
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5")
+    before = status("VmRSS")
+    model.fit(lazy)
+    # The coefficients of new points are n × rank; a client that held W, too, would hold thrice that.
+    assert model.width_ == 2 * rank
+    assert status("VmHWM") - before < n * rank * 8 + 14_000_000
 
 
 def test_without_a_client_or_without_dask_the_line_that_mends_it_is_said():

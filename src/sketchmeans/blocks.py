@@ -1,4 +1,4 @@
-"""Rows of data and of tall matrices, a block at a time and always in the same order.
+"""Rows of data, a block at a time and always in the same order.
 
 Sums run over fixed blocks of rows: the same bits on any machine with the same BLAS.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 
 from sketchmeans._arrays import Array, FloatArray, IntArray
 from sketchmeans.rows import Rows, is_sparse
@@ -157,59 +157,9 @@ def relative_weights(weights: FloatArray | None) -> FloatArray | None:
     return None if weights is None else np.ldexp(weights, -int(np.frexp(weights.max())[1]))
 
 
-def apply_in_place(W: FloatArray, T: FloatArray) -> FloatArray:
-    """Overwrite the first columns of W with WT, and return their squared norms."""
-    eigenvalues = np.zeros(T.shape[1])
-    for rows in row_blocks(len(W)):
-        block = W[rows] @ T
-        W[rows, : T.shape[1]] = block
-        eigenvalues += np.vecdot(block.T, block.T)
-    return eigenvalues
-
-
-def multiply_rows(A: FloatArray, T: FloatArray) -> FloatArray:
-    """Return AT in float64, block by block, for a tall A of any dtype."""
-    product = np.empty((len(A), T.shape[1]))
-    for rows in row_blocks(len(A)):
-        product[rows] = A[rows].astype(np.float64, copy=False) @ T
-    return product
-
-
 def multiply_columns(columns: FloatArray, matrix: Array) -> FloatArray:
     """Return columnsᵀ @ matrix, summed in float64 over fixed chunks of rows."""
     product = np.zeros((columns.shape[1], matrix.shape[1]))
     for rows in row_blocks(len(matrix), SUMMED):
         product += columns[rows].T @ matrix[rows].astype(columns.dtype, copy=False)
     return product
-
-
-def gram(A: FloatArray, B: FloatArray) -> FloatArray:
-    """Return AᵀB, summed over fixed blocks of rows in float64."""
-    total = np.zeros((A.shape[1], B.shape[1]))
-    for rows in row_blocks(len(A)):
-        left = A[rows].astype(np.float64, copy=False)
-        total += left.T @ (left if B is A else B[rows].astype(np.float64, copy=False))
-    return total
-
-
-def triangle(blocks: Iterable[FloatArray], width: int) -> FloatArray:
-    """Return R of a QR decomposition of a tall matrix that comes in blocks of rows."""
-    R = np.zeros((0, width))
-    for block in blocks:
-        R = linalg.qr(np.concatenate([R, block]), mode="r", check_finite=False)[0][:width]
-    return R
-
-
-def orthogonal_columns(F: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Rotate F in place to orthogonal columns of falling norm; FFᵀ stays as it is.
-
-    Returns
-    -------
-    eigenvalues : array
-        Of FFᵀ: the squared norms of the columns.
-    rotation : array
-        Z with F_new = F_old Z.
-    """
-    _, rotation = np.linalg.eigh(gram(F, F))
-    rotation = rotation[:, ::-1]
-    return apply_in_place(F, rotation), rotation

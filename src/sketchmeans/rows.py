@@ -45,6 +45,7 @@ class Tournament(NamedTuple):
     """What a pass over all pairs of strips of rows leaves behind."""
 
     W: Any
+    """``Rows`` where it stayed."""
     squares: float
     diagonal: Any
 
@@ -114,12 +115,14 @@ class Rows(ABC):
         task: Callable[..., Any],
         *given: Any,
         size: int,
+        stay: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ) -> Tournament:
         """Let every two strips of ``size`` rows meet; add up what they give as tournaments do.
 
         ``task(ours, theirs)`` takes the rows of two strips, (rows, *given), or one and None, and
-        returns what ``engine.strips.meet`` does, and the diagonal of a strip.
+        returns what ``engine.strips.meet`` does, and the diagonal of a strip. With ``stay``, W
+        stays where it is summed up.
         """
 
 

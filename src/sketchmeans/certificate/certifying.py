@@ -13,7 +13,6 @@ import numpy as np
 
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blas import OneBlasThread
-from sketchmeans.blocks import gram
 from sketchmeans.certificate.bracket import approximate_objective, bracket, streamed_objective
 from sketchmeans.certificate.gap import gap_bound
 from sketchmeans.certificate.moments import Moments, moments, unit_vector
@@ -27,6 +26,7 @@ from sketchmeans.lowrank.core import noise_level
 from sketchmeans.lowrank.residual import examine_residual
 from sketchmeans.lowrank.result import Cost
 from sketchmeans.operators import KernelOperator
+from sketchmeans.tall import fetched, gram, multiply_rows
 
 
 @dataclass(frozen=True)
@@ -288,7 +288,8 @@ def _later_pass(
     size = 0.0
     if wanted.probes:
         probed, F = result.W[:, n_clusters:], approximation.factor
-        size = float(np.linalg.norm(probed - F @ gram(F, Psi), 2))
+        found = fetched(multiply_rows(F, gram(F, Psi)))
+        size = float(np.linalg.norm(probed - found, 2))
         size += approximation.eta * float(np.linalg.norm(probed))
         size += rounding * trace * float(np.sqrt(wanted.probes))
     return _Later(objective, size, facts)

@@ -6,14 +6,15 @@ are projections that hold u, of rank K: only the K − 1 leading eigenvalues of 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from sketchmeans._arrays import FloatArray
-from sketchmeans.blocks import gram, row_blocks, triangle
-from sketchmeans.certificate.moments import Moments
+from sketchmeans.certificate.moments import Moments, centred
 from sketchmeans.lowrank import LowRank
+from sketchmeans.tall import gram, triangle
 
 
 def gap_bound(low_rank: LowRank, known: Moments, n_clusters: int, dtype: Any, u: Any) -> float:
@@ -65,20 +66,17 @@ def _leading_error(known: Moments, M: FloatArray, k: int) -> float:
     return float(k * t + np.sqrt(k * (m - k) * spare)) / m + sigma
 
 
-def signed_leading(F: FloatArray, Y: FloatArray, u: FloatArray, k: int) -> float:
+def signed_leading(F: Any, Y: Any, u: FloatArray, k: int) -> float:
     """Σ of the k largest positive and k largest negative eigenvalues of J(FFᵀ − YYᵀ)J, absolute."""
-    width = F.shape[1] + Y.shape[1]
     signs = np.repeat([1.0, -1.0], [F.shape[1], Y.shape[1]])
     along = np.concatenate([gram(A, u[:, None])[:, 0] for A in (F, Y)])
-    R = triangle(
-        (
-            np.concatenate([F[rows], Y[rows]], axis=1) - np.outer(u[rows], along)
-            for rows in row_blocks(len(F))
-        ),
-        width,
-    )
+    R = triangle(F, Y, u, make=partial(_both_centred, along=along))
     values = np.linalg.eigvalsh((R * signs) @ R.T)
     return float(np.maximum(values[::-1][:k], 0).sum() + np.maximum(-values[:k], 0).sum())
+
+
+def _both_centred(F: FloatArray, Y: FloatArray, u: FloatArray, *, along: FloatArray) -> FloatArray:
+    return centred(np.concatenate([F, Y], axis=1), u, along)
 
 
 def truncated(known: Moments, rank: int, k: int) -> float:

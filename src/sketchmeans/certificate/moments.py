@@ -7,13 +7,15 @@ the factor F as it is stored, K̂ = FFᵀ: nothing assumes that its columns are 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from sketchmeans._arrays import FloatArray
-from sketchmeans.blocks import gram, row_blocks
 from sketchmeans.lowrank import LowRank
+from sketchmeans.rows import Part
+from sketchmeans.tall import gram, over
 
 
 @dataclass(frozen=True)
@@ -60,18 +62,24 @@ def unit_vector(n: int, root_weights: FloatArray | None) -> FloatArray:
     return u / np.linalg.norm(u)
 
 
-def centred_gram(F: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+def centred_gram(F: Any, u: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return FᵀJF, from rows that are centred before they are multiplied, and Fᵀu.
 
     NOTE: FᵀF − (Fᵀu)(Fᵀu)ᵀ loses every digit where the kernel is large and nearly constant
     (test_samples_far_from_the_origin_keep_a_valid_bound).
     """
     along = gram(F, u[:, None])[:, 0]
-    total = np.zeros((F.shape[1], F.shape[1]))
-    for rows in row_blocks(len(F)):
-        block = F[rows] - np.outer(u[rows], along)
-        total += block.T @ block
-    return total, along
+    return over(F, partial(_centred_block, along=along), u, name="certify").total, along
+
+
+def centred(F: FloatArray, u: FloatArray, along: FloatArray) -> FloatArray:
+    """Return rows of JF."""
+    return F - np.outer(u, along)
+
+
+def _centred_block(F: FloatArray, u: FloatArray, *, along: FloatArray) -> Part:
+    block = centred(F, u, along)
+    return Part((), block.T @ block)
 
 
 def moments(low_rank: LowRank, root_weights: FloatArray | None = None) -> Moments:
@@ -84,17 +92,17 @@ def moments(low_rank: LowRank, root_weights: FloatArray | None = None) -> Moment
     n = len(low_rank.factor)
     u = unit_vector(n, root_weights)
     if low_rank.whole is not None and low_rank.whole.gram is not None:
-        centred, along = low_rank.whole.gram.centred, low_rank.whole.gram.along
+        squared, along = low_rank.whole.gram.centred, low_rank.whole.gram.along
     else:
-        centred, along = centred_gram(low_rank.factor, u)
+        squared, along = centred_gram(low_rank.factor, u)
     s = len(along)
-    size = float(np.linalg.eigvalsh(centred + np.outer(along, along))[-1]) if s else 0.0
+    size = float(np.linalg.eigvalsh(squared + np.outer(along, along))[-1]) if s else 0.0
     total = max(facts.trace, 0.0)
     spread = facts.rounding * total  # ε·tr K bounds ‖ΔK‖_F and the error of any ⟨K, P⟩
     slack = 2 * s * eta * size + spread
     known: dict[str, Any] = {
         "count": n - 1,
-        "centred": centred,
+        "centred": squared,
         "size": size,
         "slack": slack,
         "drop": 16 * eta * size + spread,

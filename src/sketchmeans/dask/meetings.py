@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from distributed import Client, Future
 
+from sketchmeans._arrays import FloatArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.dask.sending import here, opened
 from sketchmeans.engine import tournament
 from sketchmeans.engine.strips import Met
-from sketchmeans.rows import Tournament
 
 ENTRIES = 300_000_000
 """Kernel entries of a task, about: half a second of one core."""
@@ -100,7 +100,7 @@ class Meetings:
                     "pass-products", index, products_of, outcome, places, first=True
                 )
                 products[name].append(given)
-        self._sums = [self._chain(strip, products[strip]) for strip in range(len(spans))]
+        self.sums = [self._chain(strip, products[strip]) for strip in range(len(spans))]
 
     def _submit(
         self, name: str, index: int, function: Callable[..., Any], *args: Any, first: bool = False
@@ -132,13 +132,12 @@ class Meetings:
             total = self._submit("pass-sum", index, added, total, *some, first=True)
         return total
 
-    def result(self) -> Tournament:
-        """Fetch W, the sum of squares, and the diagonal."""
+    def small(self) -> tuple[float, FloatArray]:
+        """Fetch the sum of squares, and the diagonal."""
         small = [one for outcome in self.client.gather(self._small) for one in outcome]
         squares = np.array([one[0] for one in small])
         diagonal = np.empty(self.spans[-1].stop)
         for (i, _), (_, part) in zip(self.pairs, small, strict=True):
             if part is not None:
                 diagonal[self.spans[i]] = part
-        W = np.concatenate(self.client.gather(self._sums))
-        return Tournament(W, float(squares.sum()), diagonal)
+        return float(squares.sum()), diagonal

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from distributed import Client, Future, as_completed
 
-from sketchmeans._arrays import IntArray
+from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.blocks import row_blocks, rows_of, stacked
 from sketchmeans.dask.meetings import Meetings
@@ -48,6 +48,11 @@ def cut(pieces: Sequence[tuple[int, int]], *chunks: Any) -> Any:
 def pick(chunk: Any, rows: IntArray) -> Any:
     """Return some rows of a chunk."""
     return chunk[rows]
+
+
+def columns_of(array: Any) -> int:
+    """Return how many columns an array has."""
+    return array.shape[1]
 
 
 def part_kept(part: Part, index: int) -> Any:
@@ -158,7 +163,9 @@ class DaskRows(Rows):
         return self.client.submit(cut, pieces, *self._chunks[first:last], key=key, pure=False)
 
     def __getitem__(self, few: Any) -> Any:
-        """Fetch a few rows."""
+        """Fetch a few rows, or all of them, which are then held once."""
+        if isinstance(few, slice) and few == slice(None) and self.nnz is None:
+            return self._all()
         indices = np.arange(self.shape[0])[few] if isinstance(few, slice) else np.asarray(few)
         if not len(indices):
             return self._one("fetch", pick, self._chunks[0], np.zeros(0, np.intp)).result()
@@ -170,6 +177,14 @@ class DaskRows(Rows):
         rows = stacked(self.client.gather(self._each("fetch", pick, chunks, wanted)))
         order = np.concatenate([np.flatnonzero(homes == home) for home in touched])
         return here(rows[np.argsort(order, kind="stable")])
+
+    def _all(self) -> FloatArray:
+        """Fetch all rows, one block after the other."""
+        whole = np.empty(self.shape, self.dtype)
+        ends = np.cumsum([0, *self._sizes])
+        for chunk, start, stop in zip(self._chunks, ends[:-1], ends[1:], strict=True):
+            whole[start:stop] = chunk.result()
+        return whole
 
     def _given(self, given: Sequence[Any], spans: Sequence[slice], size: int) -> list[list[Any]]:
         """Return what goes with each span."""
@@ -253,6 +268,7 @@ class DaskRows(Rows):
         task: Callable[..., Any],
         *given: Any,
         size: int,
+        stay: bool = False,
         progress: Progress | None = None,
     ) -> Tournament:
         """Let every two strips of rows meet; see ``Rows`` and ``Meetings``."""
@@ -266,7 +282,14 @@ class DaskRows(Rows):
             self.client, self._one("pass-plan", identity, sealed(task)), strips, spans
         )
         follow(meetings.tasks, progress, release=True)
-        return meetings.result()
+        squares, diagonal = meetings.small()
+        if not stay:
+            W = _own(np.concatenate(self.client.gather(meetings.sums)))
+            return Tournament(W, squares, diagonal)
+        follow(meetings.sums, None)
+        width = self._one("pass-width", columns_of, meetings.sums[0]).result()
+        W = DaskRows(self.client, meetings.sums, self._sizes, width, np.float64)
+        return Tournament(W, squares, diagonal)
 
 
 def _own(value: Any) -> Any:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans
 
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blas import OneBlasThread
-from sketchmeans.blocks import BLOCK, masses, relative_weights, row_blocks
+from sketchmeans.blocks import masses, relative_weights, row_blocks
 from sketchmeans.centers import without_warnings_of_starts
 from sketchmeans.certificate.objective import memberships
 from sketchmeans.engine import Crew
@@ -28,7 +27,8 @@ from sketchmeans.estimators.many_rows import (
     more_seeds,
 )
 from sketchmeans.operators.cross import refuse_infinite
-from sketchmeans.rows import Rows, in_order
+from sketchmeans.rows import Part, Rows
+from sketchmeans.tall import over
 
 
 @dataclass(frozen=True)
@@ -103,37 +103,19 @@ def inertia(
 ) -> float:
     """Return the weighted sum of squared distances to the centroids, in float64."""
     given = (labels,) if weights is None else (labels, weights)
-    return float(sum(_over_blocks(Y, partial(_inertia_of, centers=centers), given)))
-
-
-def _over_blocks(Y: Any, work: Callable[..., Any], given: tuple[Any, ...]) -> list[Any]:
-    """Return what blocks of rows give, in their order, wherever they are."""
-    if isinstance(Y, Rows):
-        spans = Y.map(_Each(work), *given, size=16 * BLOCK, name="centers")
-        return [part for span in spans for part in span]
     with OneBlasThread():
-        return [work(Y[rows], *(one[rows] for one in given)) for rows in row_blocks(len(Y))]
-
-
-@dataclass(frozen=True)
-class _Each:
-    """Work that is done with every block of a span."""
-
-    work: Callable[..., Any]
-
-    def __call__(self, Y: FloatArray, *given: Any) -> list[Any]:
-        return [self.work(Y[rows], *(one[rows] for one in given)) for rows in row_blocks(len(Y))]
+        return float(over(Y, partial(_inertia_of, centers=centers), *given, name="centers").total)
 
 
 def _inertia_of(
     Y: FloatArray, labels: IntArray, weights: FloatArray | None = None, *, centers: FloatArray
-) -> float:
+) -> Part:
     squares = np.square(Y - centers[labels].astype(np.float64)).sum(axis=1)
-    return float(squares.sum() if weights is None else squares @ weights)
+    return Part((), np.array(squares.sum() if weights is None else squares @ weights))
 
 
-def _sums_of(Y: FloatArray, labels: IntArray, mass: FloatArray, *, n_clusters: int) -> FloatArray:
-    return memberships(labels, mass, n_clusters).T @ Y.astype(np.float64)
+def _sums_of(Y: FloatArray, labels: IntArray, mass: FloatArray, *, n_clusters: int) -> Part:
+    return Part((), memberships(labels, mass, n_clusters).T @ Y.astype(np.float64))
 
 
 def move_centers(
@@ -143,7 +125,8 @@ def move_centers(
     mass = masses(weights, len(labels))
     sizes = np.bincount(labels, mass, len(centers))
     work = partial(_sums_of, n_clusters=len(centers))
-    sums = in_order(_over_blocks(Y, work, (labels, mass)))
+    with OneBlasThread():
+        sums = over(Y, work, labels, mass, name="centers").total
     full = sizes > 0
     centers[full] = sums[full] / sizes[full, None]
 

@@ -7,7 +7,6 @@ from scipy import linalg
 
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blas import OneBlasThread
-from sketchmeans.blocks import orthogonal_columns
 from sketchmeans.centers import rows_for_centers, subsample
 from sketchmeans.engine.run import ALONE, Run
 from sketchmeans.lowrank.core import CUT, judge, noise_level
@@ -15,6 +14,7 @@ from sketchmeans.lowrank.landmarks import Landmarks, weighty
 from sketchmeans.lowrank.nystrom import from_landmarks, holds_columns
 from sketchmeans.lowrank.result import Cost, Facts, LowRank, Whole, warn_indefinite
 from sketchmeans.operators import KernelOperator, LandmarkFeatures, LandmarkOperator
+from sketchmeans.tall import orthogonal_columns
 
 _FIRST = 64
 """Columns that F has room for at first where a tolerance says how many there will be."""

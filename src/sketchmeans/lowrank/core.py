@@ -8,17 +8,19 @@ or a kernel that is not positive semidefinite; ``judge`` alone says which.
 from __future__ import annotations
 
 import time
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blas import OneBlasThread
-from sketchmeans.blocks import row_blocks
 from sketchmeans.engine.passes import Pass
 from sketchmeans.engine.run import Run
 from sketchmeans.lowrank.result import Cost
 from sketchmeans.operators.base import KernelOperator, Right, matrix_of
-from sketchmeans.rows import Rows
+from sketchmeans.rows import Part, Rows
+from sketchmeans.tall import over
 
 EPS = float(np.finfo(np.float64).eps)
 CUT = 10.0
@@ -133,7 +135,7 @@ class Core:
             negative = self.values[self.values < -CUT * eta * self.size]
             self.negative_mass = float(-negative.sum() / np.abs(self.values).sum())
 
-    def late_map(self, W: FloatArray, diagonal: FloatArray) -> FloatArray:
+    def late_map(self, W: Any, diagonal: FloatArray) -> FloatArray:
         """Return T with F = WT, K̂ = FFᵀ = W(ΩᵀW)⁺Wᵀ, and F's columns orthogonal.
 
         K̂ ≼ K makes ‖F_i‖² ≤ K_ii. What exceeds it is judged as the core's eigenvalues are: the
@@ -144,23 +146,18 @@ class Core:
         """
         keep = self.values > CUT * self.eta * self.size
         T = self.whiten @ (self.vectors[:, keep] / np.sqrt(self.values[keep]))
-        squared = np.zeros((T.shape[1], T.shape[1]))
-        over = np.empty(len(W))
-        for rows in row_blocks(len(W)):
-            F = W[rows] @ T
-            squared += F.T @ F
-            over[rows] = np.vecdot(F, F) - diagonal[rows]
+        (beyond,), squared = over(W, partial(_beyond, T=T), diagonal, name="recover")
         values, rotation = np.linalg.eigh(squared)
-        self.judge_excess(over, diagonal, float(values[-1]) if len(values) else 0.0)
+        self.judge_excess(beyond, diagonal, float(values[-1]) if len(values) else 0.0)
         return T @ rotation[:, ::-1]
 
-    def judge_excess(self, over: FloatArray, diagonal: FloatArray, size: float) -> None:
+    def judge_excess(self, beyond: FloatArray, diagonal: FloatArray, size: float) -> None:
         """Judge ‖F_i‖² − K_ii, which K̂ ≼ K keeps below zero; λ₁(K̂) is its size."""
-        over = np.maximum(over, 0.0)
-        excess = float(over.sum())
+        beyond = np.maximum(beyond, 0.0)
+        excess = float(beyond.sum())
         if size <= 0 or excess == 0:
             return
-        _, indefinite = judge_residual(float(over.max()), diagonal, size, self.eta, self.is_psd)
+        _, indefinite = judge_residual(float(beyond.max()), diagonal, size, self.eta, self.is_psd)
         if indefinite:
             self.negative_mass = excess / (excess + float(np.abs(diagonal).sum()))
         else:
@@ -170,3 +167,9 @@ class Core:
         """Return ε of the entries: as known, or what the eigenvalues below zero have shown."""
         trace = float(diagonal.sum())
         return max(known, len(diagonal) * self.coarseness / trace) if trace > 0 else known
+
+
+def _beyond(W: FloatArray, diagonal: FloatArray, *, T: FloatArray) -> Part:
+    """Return ‖F_i‖² − K_ii of rows F = WT, and FᵀF."""
+    F = W @ T
+    return Part((np.vecdot(F, F) - diagonal,), F.T @ F)

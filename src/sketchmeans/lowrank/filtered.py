@@ -17,12 +17,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blas import OneBlasThread
-from sketchmeans.blocks import apply_in_place, gram, row_blocks
+from sketchmeans.blocks import row_blocks
 from sketchmeans.engine import ALONE, Run
 from sketchmeans.lowrank.core import EPS, judge, measured_pass
 from sketchmeans.lowrank.one_pass import orthonormalise, recover
 from sketchmeans.lowrank.result import Cost, LowRank, warn_indefinite
 from sketchmeans.operators import KernelOperator, SparseOperator
+from sketchmeans.tall import applied, gram
 
 FEW = 500
 """Samples up to which a sparse K is formed as a matrix, and decomposed."""
@@ -143,8 +144,8 @@ def _rotate(V: FloatArray, W: FloatArray) -> tuple[FloatArray, FloatArray]:
     H = gram(V, W)
     values, Q = np.linalg.eigh((H + H.T) / 2)
     values, Q = values[::-1], Q[:, ::-1]
-    apply_in_place(V, Q)
-    apply_in_place(W, Q)
+    applied(V, Q)
+    applied(W, Q)
     squares = np.zeros(len(values))
     for rows in row_blocks(len(V)):
         squares += np.square(W[rows] - V[rows] * values).sum(axis=0)

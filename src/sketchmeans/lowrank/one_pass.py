@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy import linalg
 
-from sketchmeans._arrays import Array, FloatArray
+from sketchmeans._arrays import FloatArray
 from sketchmeans.blas import OneBlasThread
-from sketchmeans.blocks import apply_in_place, gram, multiply_rows, row_blocks, triangle
 from sketchmeans.engine import ALONE, Pass, Run
 from sketchmeans.lowrank.core import CUT, EPS, Core, measured_pass
 from sketchmeans.lowrank.request import Truncation
 from sketchmeans.lowrank.result import Cost, Facts, LowRank, warn_indefinite
 from sketchmeans.operators import KernelOperator
 from sketchmeans.operators.base import Right, matrix_of
+from sketchmeans.rows import Rows
 from sketchmeans.sketches import Sketch
+from sketchmeans.tall import any_of, applied, as_type, fetched, gram, multiply_rows, triangle
 
 
 def one_pass(
@@ -56,17 +58,17 @@ def one_pass(
         here = run.part(cost.passes, n_passes)
         result, eta, spent = measured_pass(operator, right, sketch.seed, here)
         cost += spent
-        if cost.passes == n_passes or not result.W.any():  # K = 0 has nothing to improve
+        if cost.passes == n_passes or not any_of(result.W):  # K = 0 has nothing to improve
             break
         sketch.release()
         del right  # before its successor is made
         with OneBlasThread():
-            right = orthonormalise(result.W, eta).astype(operator.dtype, copy=False)
+            right = as_type(orthonormalise(result.W, eta), operator.dtype)
         del result  # before the next pass allocates its own
     rounding, checked = operator.rounding(sketch.seed)
     return recover(
         replace(result, diagonal=operator.diagonal_after(result)),
-        matrix_of(right),
+        right if isinstance(result.W, Rows) else matrix_of(right),
         rank=rank,
         truncation=truncation,
         eta=eta,
@@ -79,7 +81,7 @@ def one_pass(
 
 def recover(
     result: Pass,
-    Omega: Array,
+    Omega: Any,
     *,
     rank: int,
     truncation: Truncation = "late",
@@ -111,14 +113,14 @@ def recover(
         elif truncation == "early":
             to_embedding = _early(W, Omega, rank, core.eta)
             early = multiply_rows(W, to_embedding)
-        eigenvalues = apply_in_place(W, T)
+        factor, eigenvalues = applied(W, T)
         to_embedding = to_embedding[:, :rank]
-        dual = multiply_rows(Omega, to_embedding)
+        dual = fetched(multiply_rows(Omega, to_embedding))
         if root_weights is not None:
             dual *= root_weights[:, None]
     rounding = core.rounding(rounding, diagonal)
     return LowRank(
-        factor=W[:, : len(eigenvalues)],
+        factor=factor,
         eigenvalues=eigenvalues,
         rank=to_embedding.shape[1],
         dual=dual,
@@ -130,7 +132,7 @@ def recover(
     )
 
 
-def _early(W: FloatArray, Omega: Array, rank: int, eta: float) -> FloatArray:
+def _early(W: Any, Omega: Any, rank: int, eta: float) -> FloatArray:
     """Return T with Y = WT for Algorithm 1 as printed, steps 3 to 6.
 
     Step 3 takes the leading left singular vectors of W.
@@ -146,7 +148,7 @@ def _early(W: FloatArray, Omega: Array, rank: int, eta: float) -> FloatArray:
     return to_basis @ (V[:, order] * np.sqrt(values[order]))
 
 
-def _leading_basis(W: FloatArray, rank: int, eta: float) -> FloatArray:
+def _leading_basis(W: Any, rank: int, eta: float) -> FloatArray:
     """Return M with Q = WM orthonormal, Q the leading left singular vectors of W."""
     values, V = np.linalg.eigh(gram(W, W))
     values, V = values[::-1], V[:, ::-1]
@@ -158,24 +160,17 @@ def _leading_basis(W: FloatArray, rank: int, eta: float) -> FloatArray:
     return M @ (V / np.sqrt(values))[:, ::-1]
 
 
-def orthonormalise(W: FloatArray, eta: float) -> FloatArray:
-    """Orthonormalise the columns of W in place; drop those that are noise.
+def orthonormalise(W: Any, eta: float) -> Any:
+    """Orthonormalise the columns of W, in place where it is here; drop those that are noise.
 
     NOTE: needs no second n × width array, and survives a constant kernel
     (test_more_passes_survive_rank_deficiency). The Gram matrix of W has squared its condition
     number and would lose directions of a nearly constant kernel, so the first of the two rounds
     takes singular values from a QR decomposition by blocks.
     """
-    R = triangle((W[rows] for rows in row_blocks(len(W))), W.shape[1])
+    R = triangle(W)
     _, sizes, Vt = np.linalg.svd(R)
     keep = sizes > max(len(sizes) * EPS, eta) * sizes.max(initial=0.0)
-    W = _multiplied(W, Vt[: len(sizes)][keep].T / sizes[keep])
+    W, _ = applied(W, Vt[: len(sizes)][keep].T / sizes[keep])
     values, V = np.linalg.eigh(gram(W, W))
-    return _multiplied(W, V / np.sqrt(values))
-
-
-def _multiplied(W: FloatArray, M: FloatArray) -> FloatArray:
-    """Overwrite the first columns of W with WM, and return them."""
-    for rows in row_blocks(len(W)):
-        W[rows, : M.shape[1]] = W[rows] @ M
-    return W[:, : M.shape[1]]
+    return applied(W, V / np.sqrt(values))[0]

@@ -10,6 +10,7 @@ import numpy as np
 from sketchmeans._arrays import FloatArray
 from sketchmeans.operators import FeatureOperator, NewPoints
 from sketchmeans.operators.features import Gram
+from sketchmeans.tall import gram, leading
 
 
 class IndefiniteKernelWarning(UserWarning):
@@ -115,9 +116,7 @@ class LowRank:
         """Y, n × rank: one row per sample, K ≈ YYᵀ."""
         if self.early is not None:
             return self.early
-        if self.rank == self.factor.shape[1]:
-            return self.factor
-        return self.factor[:, : self.rank]
+        return leading(self.factor, self.rank)
 
     @property
     def trace_error(self) -> float:
@@ -129,7 +128,7 @@ class LowRank:
         """Eigenvalues of YYᵀ, falling."""
         if self.early is None:
             return self.eigenvalues[: self.rank]
-        return np.square(self.early).sum(axis=0)
+        return np.diag(gram(self.early, self.early))
 
     @property
     def share_held(self) -> float:

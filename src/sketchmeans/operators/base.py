@@ -28,7 +28,7 @@ from sketchmeans.engine import (
 from sketchmeans.engine.strips import strip_length
 from sketchmeans.kernels.rounding import LEAST, largest_deviation
 from sketchmeans.operators.cross import CrossKernel, refuse_infinite
-from sketchmeans.rows import is_sparse
+from sketchmeans.rows import Rows, is_sparse
 
 AUDITED_ROWS = 32
 """Rows of W that are computed again in float64, to measure its relative error η."""
@@ -50,8 +50,8 @@ class LazyOmega(Protocol):
         """Return columnsᵀΩ for whole columns of the kernel."""
 
 
-Right = LazyOmega | Array
-"""What K is multiplied by."""
+Right = LazyOmega | Array | Rows
+"""What K is multiplied by; rows are where those of the data are."""
 
 
 class NewPoints(Protocol):
@@ -320,6 +320,7 @@ def rows_at_once(columns: int, n_features: int) -> int:
 
 def matrix_of(right: Right) -> Array:
     """Return Ω as an array."""
+    assert not isinstance(right, Rows)
     return right if isinstance(right, np.ndarray) else right.matrix
 
 

@@ -50,6 +50,7 @@ from sketchmeans.operators.tiles import (
     cross_product,
 )
 from sketchmeans.rows import Rows, in_order, is_sparse
+from sketchmeans.tall import without_last
 
 _AUDITED_BLOCKS = 8
 """Blocks of as many columns, of which entries are computed again to measure their rounding."""
@@ -252,10 +253,17 @@ class DataOperator(PointsOperator):
         n, rows = self.shape[0], self._tile_rows
         task = StripTask(self.on(None), rows)
         given = (right,) if self.root_weights is None else (right, self.root_weights)
-        met = X.tournament(task, *given, size=strip_length(n, rows), progress=run.progress)
+        # W of a sketch stays where its rows are; what an array is multiplied by comes back.
+        met = X.tournament(
+            task,
+            *given,
+            size=strip_length(n, rows),
+            stay=not isinstance(right, np.ndarray),
+            progress=run.progress,
+        )
         diagonal_entries = (NativeTiles if self._native else NumpyTiles).diagonal_entries
         entries = tournament_entries(n, rows, diagonal_entries)
-        return Pass(met.W[:, :-1], met.W[:, -1].copy(), met.squares, met.diagonal, entries)
+        return Pass(*without_last(met.W), met.squares, met.diagonal, entries)
 
     def _worth_packing(self, width: int) -> bool:
         """Whether prepared copies of the data take no more than twice W."""

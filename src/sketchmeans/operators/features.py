@@ -22,6 +22,7 @@ from sketchmeans.engine import ALONE, Crew, Pass, Run
 from sketchmeans.operators.base import THREAD_BYTES, KernelOperator, Right, matrix_of
 from sketchmeans.operators.streams import Blockwise, Work, span_rows, stream_elsewhere, stream_here
 from sketchmeans.rows import Part, Ran, Rows
+from sketchmeans.tall import without_last
 
 
 class FeatureMap(ABC):
@@ -215,14 +216,15 @@ class FeatureOperator(KernelOperator):
         Streams: 2. Memory: n × (width + 1) numbers, the Gram matrix of the features, and a block
         of F per thread.
         """
-        width = right.shape[1] if isinstance(right, np.ndarray) else right.width
         Omega = right if isinstance(self.data, Rows) else matrix_of(right)
         work = self.blockwise(_project_block)
         (diagonal,), total = self.stream(  # Fᵀ[Ω, u, F]
             work, run.part(0, 2), Omega, self.carried, sums=True, name="project", crew=crew
         )
+        width = total.shape[1] - len(total) - 1
         work = self.blockwise(partial(product_block, coefficients=total[:, : width + 1]))
-        (W,), _ = self.stream(work, run.part(1, 2), name="expand", crew=crew)
+        stay = not isinstance(right, np.ndarray)
+        (W,), _ = self.stream(work, run.part(1, 2), name="expand", stay=stay, crew=crew)
         gram = total[:, width + 1 :]
         sum_of_squares = float(np.vdot(gram, gram))
         if not np.isfinite(sum_of_squares):
@@ -230,8 +232,7 @@ class FeatureOperator(KernelOperator):
                 "the kernel overflows on these data: ‖K‖_F² is not finite. Scale the data, or "
                 "lower gamma or degree."
             )
-        row_sums = W[:, width].copy()
-        return Pass(W[:, :width], row_sums, sum_of_squares, diagonal, 2 * self.stream_entries)
+        return Pass(*without_last(W), sum_of_squares, diagonal, 2 * self.stream_entries)
 
     def _new_product(self, X: Any) -> Callable[[Array, Crew, Run], FloatArray]:
         """Return what multiplies κ̂(x, X) of new rows: F(x)(Fᵀ·right)."""

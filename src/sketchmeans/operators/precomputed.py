@@ -24,6 +24,7 @@ from sketchmeans.operators.base import (
     rows_at_once,
 )
 from sketchmeans.operators.cross import CrossKernel, Product
+from sketchmeans.rows import Rows
 from sketchmeans.text import called
 
 
@@ -110,6 +111,7 @@ class PrecomputedOperator(GivenOperator):
     def _pass(self, right: Right, crew: Crew, run: Run) -> Pass:
         """Return K Ω and what else one pass gives, reading K once and in order."""
         n = self.shape[0]
+        assert not isinstance(right, Rows)  # K is here
 
         def product(strip: FloatArray) -> FloatArray:
             if isinstance(right, np.ndarray):
