@@ -254,16 +254,16 @@ def test_the_client_holds_fewer_numbers_than_the_embedding_has(client):
 def test_sketches_of_two_passes_stay_on_the_workers(client, monkeypatch):
     monkeypatch.setattr("sketchmeans.tall.SPAN", 4096)
     monkeypatch.setattr("sketchmeans.dask.meetings.ENTRIES", 300_000_000)
-    n, rank = 30_000, 60
+    n, rank = 20_000, 80
     lazy = da.random.default_rng(0).normal(size=(n, 4), chunks=(n // 8, -1)).astype("float32")
     options = {"kernel": "rbf", "method": "one-pass", "n_passes": 2, "random_state": 0}
     model = placed.KernelEmbedding(rank, **options)
-    model.fit(lazy[:5_000])
+    model.fit(lazy[:2_000])
     gc.collect()
     Path("/proc/self/clear_refs").write_text("5")
     before = status("VmRSS")
     model.fit(lazy)
-    # The coefficients of new points are n × rank; a client that held W, too, would hold thrice that.
+    # The coefficients of new points are n × rank; a client with W, too, would hold thrice that.
     assert model.width_ == 2 * rank
     assert status("VmHWM") - before < n * rank * 8 + 14_000_000
 
