@@ -31,9 +31,11 @@ from sketchmeans.engine.strips import strip_length
 from sketchmeans.estimators.many_rows import grid
 from sketchmeans.operators.streams import span_rows
 from sketchmeans.rows import FAN
+from sketchmeans.tall import SPAN
 
 KEPT = Path(__file__).parents[1] / "docs" / "benchmarks" / "cluster_model.json"
 FEATURES, CLUSTERS, ANCHORS, STORED, LANDMARKS = 20, 8, 2000, 20, 320
+RANK, WIDTH = CLUSTERS + 10, 2 * (CLUSTERS + 10)
 BANDWIDTH, LATENCY, RESTART = 1.25e9, 1e-3, 10.0
 """Assumed: ten gigabits a second for every worker and the client; a lost worker is back soon."""
 LOST_PER_HOUR = 0.1
@@ -58,7 +60,7 @@ class Stream:
     ----------
     kind : str
         Its name, as the tasks have it.
-    on : {"spans", "blocks", "chunks"}
+    on : {"spans", "blocks", "chunks", "tall"}
         Its grid of rows.
     reads : float
         Bytes a row of what it works on.
@@ -102,8 +104,8 @@ PLANS: dict[str, list[Stream]] = {
         Stream("place", stays=True),
         Stream("gram", back=8, summand=8 * LANDMARKS**2),
         Stream("embed", stays=True),
-        Stream("embedding", reads=8.0 * 18, stays=True),
-        Stream("k-means", "blocks", reads=8.0 * 18, back=4),
+        Stream("embedding", reads=8.0 * RANK, stays=True),
+        Stream("k-means", "blocks", reads=8.0 * RANK, back=4),
         Stream("cluster-sums", summand=8 * LANDMARKS * CLUSTERS),
         Stream("refine", back=4, summand=8 * LANDMARKS * CLUSTERS),
     ],
@@ -112,6 +114,14 @@ PLANS: dict[str, list[Stream]] = {
         Stream("fetch", "chunks"),
         Stream("norms", "chunks", back=8),
         Stream("look", "chunks"),
+        Stream("columns", "tall", reads=8.0 * WIDTH, stays=True),
+        Stream("gram", "tall", reads=8.0 * WIDTH, summand=8 * WIDTH**2),
+        Stream("recover", "tall", reads=8.0 * WIDTH, back=8, summand=8 * WIDTH**2),
+        Stream("multiply", "tall", reads=8.0 * WIDTH, stays=True),
+        Stream("embedding", "tall", reads=8.0 * RANK, stays=True),
+        Stream("k-means", "blocks", reads=8.0 * RANK, back=4),
+        Stream("certify", "tall", reads=8.0 * WIDTH, summand=8 * WIDTH**2),
+        Stream("centers", "tall", reads=8.0 * RANK),
     ],
 }
 
@@ -147,7 +157,9 @@ def spans_of(method: str, on: str, n: int) -> int:
     if on == "chunks":
         return max(-(-n // 250_000), 40 if n > 40 else 1)
     if on == "blocks":
-        return len(grid(n, CLUSTERS, 18))
+        return len(grid(n, CLUSTERS, RANK))
+    if on == "tall":
+        return -(-n // SPAN)
     block = 4096 if method == "neighbours" else (1 << 20) // LANDMARKS
     return -(-n // span_rows(n, block))
 
@@ -278,7 +290,7 @@ def memory(method: str, n: int, workers: int, width: int) -> tuple[float, float]
         sums = (FAN + 4) * 8.0 * ANCHORS**2
         return data + kept + sums, 32.0 * n + 2 * 8.0 * ANCHORS**2
     if method == "landmarks":
-        kept = 2 * 8.0 * 18 * n / workers
+        kept = 2 * 8.0 * RANK * n / workers
         return data + kept + (FAN + 4) * 8.0 * LANDMARKS**2, 96.0 * n + 20e6
     length = strip_length(n, native_tile_rows(n))
     strips = -(-n // length)
@@ -286,7 +298,8 @@ def memory(method: str, n: int, workers: int, width: int) -> tuple[float, float]
     # Some products of each strip wait for their sum, and a task of short strips has many.
     each = max(1.0, ENTRIES / length**2)
     waiting = min(strips**2, 8 * strips) * product / workers
-    return data + waiting + 4 * each * product, 3 * 8.0 * n * (width + 1)
+    sketch = 3 * 8.0 * (width + 1) * n / workers  # W as it is summed, and on the grid of spans
+    return data + max(waiting, sketch) + 4 * each * product, 8.0 * n * (RANK + 8)
 
 
 def size(value: float) -> str:
