@@ -156,4 +156,3 @@ def test_fits_files_reports_and_commands_call_nobody(tmp_path):
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.splitlines()[-1] == "nobody was called"
-
