@@ -49,7 +49,12 @@ $(RIVALS): $(READY)
 # The engine's tests on a build with the address and undefined behaviour sanitizers. The library
 # of the first must be loaded before Python; Python's own leaks are not ours to look for.
 sanitize: $(READY)
-	$(BIN)/python tools/sanitized.py $(ENGINE_TESTS)
+	$(BIN)/python tools/sanitized.py address $(ENGINE_TESTS)
+
+# What threads do at once in the native code, on a build with the sanitizer of threads: passes over
+# tiles, transforms that are shared, sparse features and their Gram matrix.
+sanitize-threads: $(READY)
+	$(BIN)/python tools/sanitized.py thread --numprocesses=0 -k "thread and not ctrl_c" $(ENGINE_TESTS)
 
 # `pip install .` where no compiler is to be found gives a pure Python package that works.
 no-compiler: $(READY)

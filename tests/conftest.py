@@ -8,7 +8,10 @@ from threadpoolctl import threadpool_limits
 
 from sketchmeans.datasets import make_rings
 
-LONG = ("reproduce", "memory_limits", "docs", "cli", "threads", "estimators", "bounds", "quality")
+LONG = (
+    *("dask", "reproduce", "memory_limits", "cli_help", "selection", "native", "docs", "proof"),
+    *("neighbors", "estimators", "progress", "threads", "bounds", "choosing", "files", "memory"),
+)
 """Files of tests that take longest; a worker that began one last would leave the others idle."""
 THREADED = {"test_determinism", "test_engine", "test_threads"}
 """Files whose subject is threads: BLAS has as many in them as it would have anywhere."""

@@ -45,7 +45,9 @@ def pythons() -> dict[str, Path]:
     """Return every Python at hand that the package is for, by its version."""
     least = tuple(map(int, project()["project"]["requires-python"].removeprefix(">=").split(".")))
     places = [Path(sys.executable)]
-    places += [Path(found) for minor in range(11, 20) if (found := shutil.which(f"python3.{minor}"))]
+    places += [
+        Path(found) for minor in range(11, 20) if (found := shutil.which(f"python3.{minor}"))
+    ]
     versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
     places += sorted(versions.glob("*/bin/python"))
     found: dict[str, Path] = {}

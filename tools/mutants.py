@@ -37,7 +37,6 @@ sys.path.insert(0, str(ROOT))
 
 import coverage  # noqa: E402
 import pytest  # noqa: E402
-
 from tools.mutations import Mutation, mutated, mutations  # noqa: E402
 
 RECOVERY = "lowrank one_pass"
