@@ -11,13 +11,18 @@ EITHER_ENGINE := $(addprefix tests/test_, $(addsuffix .py, bounds certificate co
   estimators filtered graphs hostile_data kernels landmarks lowrank many_rows neighbor_anchors neighbors one_pass operators \
   quality sketches sparse_kernels starts streams threads))
 
-.PHONY: run test test-numpy lint bench reproduce soak sanitize no-compiler clean
+.PHONY: run test test-numpy lint bench reproduce soak sanitize sanitize-threads no-compiler clean
+.PHONY: dist oldest audit mutants
 
 run: $(READY)
 	@$(BIN)/sketchmeans demo
 
+# With coverage of lines and branches, which must not fall below what pyproject.toml says.
 test: lint
-	$(BIN)/python -m pytest
+	@mkdir -p build
+	$(BIN)/python -m pytest --cov --cov-report=
+	@echo "Coverage of src, lines and branches, in per cent:"
+	@$(BIN)/coverage report --format=total
 
 test-numpy: $(READY)
 	SKETCHMEANS_ENGINE=numpy $(BIN)/python -m pytest $(EITHER_ENGINE)
@@ -55,6 +60,26 @@ sanitize: $(READY)
 # tiles, transforms that are shared, sparse features and their Gram matrix.
 sanitize-threads: $(READY)
 	$(BIN)/python tools/sanitized.py thread --numprocesses=0 -k "thread and not ctrl_c" $(ENGINE_TESTS)
+
+# The sdist and the wheel, installed and tested on every Python at hand; the lowest versions that
+# pyproject.toml allows. Each says which part of the tests it runs; ARGS=--all runs every one.
+dist: $(READY)
+	$(BIN)/python tools/installed.py $(ARGS)
+
+oldest: $(READY)
+	$(BIN)/python tools/oldest.py $(ARGS)
+
+# Known weaknesses of what is installed beside us, by an auditor that has an environment of its own.
+audit: $(READY)
+	@test -x build/audit/bin/pip-audit || { $(PYTHON) -m venv build/audit && \
+	  build/audit/bin/python -m pip install --quiet --upgrade pip && \
+	  build/audit/bin/python -m pip install --quiet --group audit; }
+	build/audit/bin/pip-audit --progress-spinner off --skip-editable \
+	  --path $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+
+# Small changes of the source that a test should notice; begun again, it goes on where it ended.
+mutants: $(READY)
+	$(BIN)/python tools/mutants.py $(ARGS)
 
 # `pip install .` where no compiler is to be found gives a pure Python package that works.
 no-compiler: $(READY)

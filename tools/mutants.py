@@ -41,7 +41,7 @@ from tools.mutations import Mutation, mutated, mutations  # noqa: E402
 
 RECOVERY = "lowrank one_pass"
 CERTIFICATE = "certificate bounds proof"
-OPERATORS = "operators engine kernels selection"
+OPERATORS = "operators engine kernels"
 TESTS = {
     "sketches": "sketches one_pass",
     "lowrank/core": RECOVERY + " degenerate",
@@ -49,7 +49,7 @@ TESTS = {
     "certificate/above": CERTIFICATE,
     "certificate/blockwise": CERTIFICATE,
     "certificate/bracket": CERTIFICATE,
-    "certificate/cut": CERTIFICATE + " neighbors",
+    "certificate/cut": CERTIFICATE + " graphs",
     "certificate/gap": CERTIFICATE,
     "certificate/intervals": CERTIFICATE,
     "certificate/lift": CERTIFICATE,
@@ -63,7 +63,7 @@ TESTS = {
     "operators/features": OPERATORS,
     "operators/monomials": OPERATORS,
     "operators/gram": OPERATORS,
-    "operators/precomputed": OPERATORS + " graphs",
+    "operators/precomputed": OPERATORS + " sparse_kernels",
     "operators/tiles": OPERATORS,
     "estimators/kmeans": "many_rows starts",
     "estimators/many_rows": "many_rows",
