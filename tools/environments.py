@@ -13,12 +13,11 @@ ROOT = Path(__file__).resolve().parents[1]
 EXTRAS = "dask,files,plots,progress,reproduce"
 NOT_NEEDED = {"mypy", "ruff", "sketchmeans", "build", "coverage", "pytest-cov"}
 """Of the dev group: what the tests do not import."""
-PART = "sketches kernels engine native one_pass lowrank landmarks filtered streams operators bounds"
-PART += " certificate estimators many_rows starts determinism errors hostile_data degenerate"
-PART += " models model_files neighbors graphs sparse_kernels io files packed_files text_files json_excel encodings"
-PART += " cli_outputs cli_predict cli_help metrics choosing compare plotting report dask security"
+PART = "sketches kernels engine native_maps one_pass lowrank streams operators certificate many_rows"
+PART += " estimators errors hostile_data degenerate metrics models model_files sparse_kernels io"
+PART += " packed_files text_files json_excel encodings cli_predict plotting report security"
 INSTALLED = [f"tests/test_{name}.py" for name in PART.split()]
-"""The part of the tests that needs no source tree and no browser, and takes a few minutes."""
+"""The part of the tests that needs no source tree, no browser and no cluster."""
 _VERSION = "import sys; print('%d.%d.%d' % sys.version_info[:3])"
 
 
