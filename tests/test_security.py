@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[1] / "src" / "sketchmeans"
+import sketchmeans
+
+PACKAGE = Path(sketchmeans.__file__).parent
 
 ALLOWED = {
     "dask/sending.py: import pickle": "functions for the workers of the user's own cluster, which "
