@@ -14,8 +14,9 @@ EXTRAS = "dask,files,plots,progress,reproduce"
 NOT_NEEDED = {"mypy", "ruff", "sketchmeans", "build", "coverage", "pytest-cov"}
 """Of the dev group: what the tests do not import."""
 PART = "sketches kernels engine native_maps one_pass lowrank streams operators certificate"
-PART += " many_rows estimators errors hostile_data degenerate metrics models model_files sparse_kernels"
-PART += " io packed_files text_files json_excel encodings cli_predict plotting report security"
+PART += " many_rows estimators errors hostile_data degenerate metrics models model_files"
+PART += " sparse_kernels io packed_files text_files json_excel encodings"
+PART += " cli_predict plotting report security"
 INSTALLED = [f"tests/test_{name}.py" for name in PART.split()]
 """The part of the tests that needs no source tree, no browser and no cluster."""
 _VERSION = "import sys; print('%d.%d.%d' % sys.version_info[:3])"
