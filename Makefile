@@ -8,16 +8,21 @@ NATIVE := CMakeLists.txt $(wildcard native/*.c native/*.h)
 ENGINE_TESTS := $(addprefix tests/test_, $(addsuffix .py, engine native native_maps native_neighbors))
 # What must hold whatever computes the tiles: not the native engine itself, nor files, pages and plots.
 EITHER_ENGINE := $(addprefix tests/test_, $(addsuffix .py, bounds certificate costs determinism engine \
-  estimators filtered graphs hostile_data kernels landmarks lowrank many_rows neighbors one_pass operators \
-  quality sketches starts streams threads))
+  estimators filtered graphs hostile_data kernels landmarks lowrank many_rows neighbor_anchors neighbors one_pass operators \
+  quality sketches sparse_kernels starts streams threads))
 
-.PHONY: run test test-numpy lint bench reproduce soak sanitize no-compiler clean
+.PHONY: run test test-numpy lint bench reproduce soak sanitize sanitize-threads no-compiler clean
+.PHONY: dist oldest audit mutants
 
 run: $(READY)
 	@$(BIN)/sketchmeans demo
 
+# With coverage of lines and branches, which must not fall below what pyproject.toml says.
 test: lint
-	$(BIN)/python -m pytest
+	@mkdir -p build
+	$(BIN)/python -m pytest --cov --cov-report=
+	@echo "Coverage of src, lines and branches, in per cent:"
+	@$(BIN)/coverage report --format=total
 
 test-numpy: $(READY)
 	SKETCHMEANS_ENGINE=numpy $(BIN)/python -m pytest $(EITHER_ENGINE)
@@ -49,7 +54,32 @@ $(RIVALS): $(READY)
 # The engine's tests on a build with the address and undefined behaviour sanitizers. The library
 # of the first must be loaded before Python; Python's own leaks are not ours to look for.
 sanitize: $(READY)
-	$(BIN)/python tools/sanitized.py $(ENGINE_TESTS)
+	$(BIN)/python tools/sanitized.py address $(ENGINE_TESTS)
+
+# What threads do at once in the native code, on a build with the sanitizer of threads: passes over
+# tiles, transforms that are shared, sparse features and their Gram matrix.
+sanitize-threads: $(READY)
+	$(BIN)/python tools/sanitized.py thread --numprocesses=0 -k "thread and not ctrl_c" $(ENGINE_TESTS)
+
+# The sdist and the wheel, installed and tested on every Python at hand; the lowest versions that
+# pyproject.toml allows. Each says which part of the tests it runs; ARGS=--all runs every one.
+dist: $(READY)
+	$(BIN)/python tools/installed.py $(ARGS)
+
+oldest: $(READY)
+	$(BIN)/python tools/oldest.py $(ARGS)
+
+# Known weaknesses of what is installed beside us, by an auditor that has an environment of its own.
+audit: $(READY)
+	@test -x build/audit/bin/pip-audit || { $(PYTHON) -m venv build/audit && \
+	  build/audit/bin/python -m pip install --quiet --upgrade pip && \
+	  build/audit/bin/python -m pip install --quiet --group audit; }
+	build/audit/bin/pip-audit --progress-spinner off --skip-editable \
+	  --path $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+
+# Small changes of the source that a test should notice; begun again, it goes on where it ended.
+mutants: $(READY)
+	$(BIN)/python tools/mutants.py $(ARGS)
 
 # `pip install .` where no compiler is to be found gives a pure Python package that works.
 no-compiler: $(READY)

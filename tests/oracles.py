@@ -41,6 +41,16 @@ def objective(K, labels, weights=None):
     return total
 
 
+def objectives(K, partitions, weights):
+    """Return ``objective`` of many labels at once, a row each."""
+    clusters = np.arange(partitions.max() + 1)[:, None]
+    member = weights * (partitions[:, None, :] == clusters)
+    mass = member.sum(axis=2)
+    within = (member @ K * member).sum(axis=2)
+    within = np.divide(within, mass, out=np.zeros_like(mass), where=mass > 0)
+    return np.diag(K) @ weights - within.sum(axis=1)
+
+
 def lloyd(K, labels, n_clusters, n_iter=100):
     """Kernel K-means by eq. (4), iteration by iteration, on the whole matrix."""
     n = len(K)

@@ -94,6 +94,33 @@ def on_a_terminal(command, **options):
     return out, shown.decode()
 
 
+SEVERAL = """
+import shlex, sys
+for name in {hidden!r}:
+    sys.modules[name] = None
+from sketchmeans.cli import main
+for command in {commands!r}:
+    sys.argv = shlex.split(command)
+    try:
+        main()
+    except SystemExit as ended:
+        assert not ended.code, command
+    for stream in (sys.stdout, sys.stderr):
+        stream.write(chr(0))
+        stream.flush()
+"""
+
+
+def several_on_a_terminal(commands, folder, hidden=()):
+    """Run commands of ours on a terminal, in one process; return what each wrote to both streams.
+
+    Packages that are ``hidden`` are as if they were not installed.
+    """
+    program = SEVERAL.format(commands=commands, hidden=hidden)
+    out, err = on_a_terminal([sys.executable, "-c", program], cwd=folder)
+    return list(zip(out.split(chr(0))[:-1], err.split(chr(0))[:-1], strict=True))
+
+
 def ctrl_c_on_a_terminal(command, folder):
     """Run a command on a terminal of its own and press Ctrl-C once it shows progress.
 

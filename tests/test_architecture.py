@@ -4,6 +4,7 @@ import ast
 import re
 import shutil
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,12 @@ REASONS = {
 """Functions that are longer, each with its reason."""
 
 
+@cache
+def parsed(text):
+    """Return the tree of a source; most files are the same in every copy of the package."""
+    return list(ast.walk(ast.parse(text)))
+
+
 def modules(package):
     """Return the path of every module by its name; compiled ones have a stub."""
     found = {}
@@ -76,7 +83,7 @@ def imports(package):
     found = modules(package)
     edges = {name: set() for name in found}
     for name, path in found.items():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in parsed(path.read_text()):
             if isinstance(node, ast.Import):
                 edges[name] |= {alias.name for alias in node.names if alias.name in found}
             elif isinstance(node, ast.ImportFrom):
@@ -115,7 +122,7 @@ def cycle(package):
 
 def functions(package):
     for path in modules(package).values():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in parsed(path.read_text()):
             if isinstance(node, ast.FunctionDef):
                 yield path.relative_to(package), node
 
@@ -210,7 +217,7 @@ def test_no_function_stands_twice():
 def test_private_names_stay_in_their_room():
     reached = []
     for module, path in modules(PACKAGE).items():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in parsed(path.read_text()):
             if isinstance(node, ast.ImportFrom) and room(node.module or "") != room(module):
                 reached += [
                     f"{module}: {alias.name}"

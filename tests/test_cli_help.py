@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -84,31 +85,24 @@ def test_completion_knows_commands_and_options(tmp_path):
     assert complete("sketchmeans cluster --kernel po", 3) == ["polynomial", "poly"]
 
 
-def on_a_terminal(command, folder):
-    return shell.on_a_terminal(["bash", "-c", command], cwd=folder, env=shell.environment(folder))
-
-
 def test_progress_is_shown_on_a_terminal_only(tmp_path):
     np.save(tmp_path / "data.npy", np.random.default_rng(0).normal(size=(8000, 3)))
-    options = "cluster data.npy -k 3 --kernel rbf --passes 3"
+    command = "sketchmeans cluster data.npy -k 3 --kernel rbf --passes 3"
     # rich draws ten times a second and would skip most of so short a run; the plain line does not.
-    plain = (
-        "import sys; sys.modules['rich'] = sys.modules['rich.console'] = None; "
-        f"sys.argv = ['sketchmeans', *'{options}'.split()]; "
-        "from sketchmeans.cli import main; main()"
+    (out, err), (_, quiet) = shell.several_on_a_terminal(
+        [command, f"{command} --quiet --json"], tmp_path, hidden=["rich", "rich.console"]
     )
-    out, err = on_a_terminal(f'"{sys.executable}" -c "{plain}"', tmp_path)
     for word in ("prepare", "kernel passes", "K-means", "entries/s", " s left", "100%"):
         assert word in err, word
     assert out.startswith("8,000 rows")
-    assert on_a_terminal(f"sketchmeans {options} --quiet --json", tmp_path)[1] == ""
-    assert shell.run(f"sketchmeans {options}", tmp_path).stderr == ""
+    assert quiet == ""
+    assert shell.run(command, tmp_path).stderr == ""
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("compare data.npy -k 3 --methods one-pass;rpcholesky --seeds 2", "one-pass rpcholesky"),
+        ("compare data.npy -k 3 --methods 'one-pass;rpcholesky' --seeds 2", "one-pass rpcholesky"),
         ("predict model.skm data.npy", "predict rows/s"),
     ],
     ids=["compare", "predict"],
@@ -116,13 +110,12 @@ def test_progress_is_shown_on_a_terminal_only(tmp_path):
 def test_progress_of_other_commands_is_shown_on_a_terminal_only(options, words, tmp_path):
     np.save(tmp_path / "data.npy", np.random.default_rng(0).normal(size=(400, 3)))
     run("cluster", tmp_path / "data.npy", "-k", 3, "--save", tmp_path / "model.skm")
-    command = f"sketchmeans {options}".replace(";", "\\;")
-    out, err = on_a_terminal(command, tmp_path)
+    command = f"sketchmeans {options}"
+    (out, err), quiet = shell.several_on_a_terminal([command, f"{command} --quiet"], tmp_path)
     for word in [*words.split(), "100%"]:
         assert word in err, word
-    quiet = on_a_terminal(f"{command} --quiet", tmp_path)
     assert quiet[1] == ""
-    piped = shell.run(command, tmp_path)
+    piped = shell.here(command, tmp_path)
     assert piped.stderr == ""
     if options.startswith("predict"):  # the table of compare holds seconds
         assert out == quiet[0] == piped.stdout
@@ -152,25 +145,23 @@ def help_examples(name):
     return [line.strip() for line in page.partition("Examples:\n")[2].split("\n\n")[0].splitlines()]
 
 
-@pytest.fixture
-def files(tmp_path):
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
     """Return a folder with the files that the help pages name and do not make."""
-    run("demo", "--write", tmp_path)
+    folder = tmp_path_factory.mktemp("files")
+    run("demo", "--write", folder)
     digits, iris = load_digits(as_frame=True), load_iris(as_frame=True)
-    digits.data.to_parquet(tmp_path / "digits.parquet")
+    digits.data[:500].to_parquet(folder / "digits.parquet")
     names = iris.target_names[iris.target]
-    iris.data.assign(species=names).to_csv(tmp_path / "iris.csv", index=False)
-    run(
-        "cluster",
-        tmp_path / "rings.csv",
-        "-k",
-        2,
-        "--columns",
-        "x,y",
-        "--save",
-        tmp_path / "model.skm",
-    )
-    return tmp_path
+    iris.data.assign(species=names).to_csv(folder / "iris.csv", index=False)
+    columns = ("--columns", "x,y", "--save", folder / "model.skm")
+    run("cluster", folder / "rings.csv", "-k", 2, *columns)
+    return folder
+
+
+@pytest.fixture
+def files(made, tmp_path):
+    return shutil.copytree(made, tmp_path / "files")
 
 
 @pytest.mark.parametrize("name", ["", *(name for name in COMMANDS if name != "reproduce")])

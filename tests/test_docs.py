@@ -78,7 +78,10 @@ def test_the_kernel_sketch_and_method_of_the_contributing_page_work(points):
 
 @pytest.mark.parametrize(
     "page",
-    ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/benchmarks/README.md", "docs/scale.md"],
+    [
+        *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/scale.md"),
+        *("docs/benchmarks/README.md", "docs/reliability.md"),
+    ],
 )
 def test_files_and_commands_that_the_documents_name_exist(page):
     text = (ROOT / page).read_text()
@@ -87,7 +90,7 @@ def test_files_and_commands_that_the_documents_name_exist(page):
     for module in re.findall(r"python -m ((?:benchmarks|soak)\.\w+)", text):
         assert (ROOT / f"{module.replace('.', '/')}.py").exists(), module
     makefile = (ROOT / "Makefile").read_text()
-    for target in re.findall(r"`make (\w+)`", text):
+    for target in re.findall(r"`make ([\w-]+)`", text):
         assert f"\n{target}:" in makefile, target
 
 

@@ -25,7 +25,7 @@ from sketchmeans.graphs import normalized
 
 warnings.simplefilter("ignore")
 random = np.random.default_rng(0)
-N = 20_000  # with a polynomial kernel of degree 2, a pass costs next to nothing
+N = 12_000  # with a polynomial kernel of degree 2, a pass costs next to nothing
 X = random.normal(size=(N, 14))
 X[:5000] += 2
 lone = sparse.csr_matrix(X[:4000])
@@ -142,12 +142,13 @@ def cases(method):
         yield {"method": method, "sketch": "leverage", "weighted": True, "rank": 100}
 
 
-@pytest.mark.skipif(
-    not sys.platform.startswith("linux"), reason="the peak is read from Linux's /proc"
-)
-@pytest.mark.parametrize("method", [*METHODS, "full", "neighbors"])
-def test_the_lowest_limit_that_is_not_refused_is_kept(method):
-    asked = list(cases(method))
+KINDS = [*METHODS, "full", "neighbors"]
+
+
+@pytest.fixture(scope="module")
+def measured():
+    """Return peak, plan and limit of every case by its kind, all from one process."""
+    asked = [case for kind in KINDS for case in cases(kind)]
     out = subprocess.run(
         [sys.executable, "-c", MEASURE],
         input=json.dumps(asked),
@@ -158,6 +159,16 @@ def test_the_lowest_limit_that_is_not_refused_is_kept(method):
     )
     found = [json.loads(line) for line in out.stdout.splitlines()]
     assert len(found) == len(asked), out.stderr
+    every = iter(found)
+    return {kind: [next(every) for _ in cases(kind)] for kind in KINDS}
+
+
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="the peak is read from Linux's /proc"
+)
+@pytest.mark.parametrize("method", KINDS)
+def test_the_lowest_limit_that_is_not_refused_is_kept(method, measured):
+    asked, found = list(cases(method)), measured[method]
     for case, (peak, planned, _) in zip(asked, found, strict=True):
         print(f"{peak / 1e6:6.1f} of {planned / 1e6:6.1f} MB: {case}")
     broken = [

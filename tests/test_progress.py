@@ -3,7 +3,6 @@
 import itertools
 import os
 import re
-import subprocess
 import sys
 
 import numpy as np
@@ -28,40 +27,37 @@ def blobs():
     return np.random.default_rng(0).normal(size=(500, 4))
 
 
-def run_on_a_terminal(code):
-    out, shown = shell.on_a_terminal([sys.executable, "-c", code])
+FITS = """
+import sys
+import numpy as np
+from sketchmeans import KernelKMeans
+X = np.random.default_rng(0).normal(size=(3000, 3))
+for verbose in (0, 1, 1):
+    KernelKMeans(3, n_refine=1, verbose=verbose).fit(X)
+    sys.stderr.write(chr(0))
+    if verbose:
+        for name in [name for name in sys.modules if name.split(".")[0] == "rich"]:
+            sys.modules[name] = None  # as if it were not installed
+"""
+
+
+def test_verbose_draws_a_bar_on_a_terminal_or_a_line_where_rich_is_not_installed():
+    out, err = shell.on_a_terminal([sys.executable, "-c", FITS])
     assert out == ""
-    return shown
-
-
-FIT = (
-    "import numpy as np; from sketchmeans import KernelKMeans; "
-    "KernelKMeans(3, n_refine=1, verbose={verbose}).fit("
-    "np.random.default_rng(0).normal(size=(3000, 3)))"
-)
-
-
-def test_verbose_draws_a_bar_on_a_terminal():
-    shown = run_on_a_terminal(FIT.format(verbose=1))
+    silent, bar, line, _ = err.split(chr(0))
+    assert silent == ""
     for stage in ("kernel passes", "K-means", "refine"):
-        assert stage in shown
-    assert "100%" in shown
-    assert "━" in shown
-    assert run_on_a_terminal(FIT.format(verbose=0)) == ""
+        assert stage in bar
+    assert "100%" in bar
+    assert "━" in bar
+    assert "kernel passes: 100%" in line
+    assert "━" not in line
 
 
-def test_verbose_draws_a_line_where_rich_is_not_installed():
-    hide = "import sys; sys.modules['rich'] = sys.modules['rich.console'] = None; "
-    shown = run_on_a_terminal(hide + FIT.format(verbose=1))
-    assert "kernel passes: 100%" in shown
-    assert "━" not in shown
-
-
-def test_verbose_writes_a_line_a_stage_where_there_is_no_terminal():
-    result = subprocess.run(
-        [sys.executable, "-c", FIT.format(verbose=1)], capture_output=True, text=True, check=True
-    )
-    assert [line.split(":")[0] for line in result.stderr.splitlines()] == [
+def test_verbose_writes_a_line_a_stage_where_there_is_no_terminal(capsys):
+    X = np.random.default_rng(0).normal(size=(3000, 3))
+    KernelKMeans(3, n_refine=1, verbose=1).fit(X)
+    assert [line.split(":")[0] for line in capsys.readouterr().err.splitlines()] == [
         "prepare",
         "kernel passes",
         "embed",
@@ -145,23 +141,22 @@ def folder(tmp_path_factory):
     np.save(folder / "many.npy", random.normal(size=(150_000, 20)))
     np.save(folder / "some.npy", random.normal(size=(9_000, 20)))
     options = "-k 5 --kernel rbf --method one-pass --refine 1 --save model.skm --quiet"
-    assert shell.run(f"sketchmeans cluster some.npy {options}", folder).returncode == 0
+    assert shell.here(f"sketchmeans cluster some.npy {options}", folder).returncode == 0
     return folder
 
 
 def test_predict_counts_its_rows_on_a_terminal_and_nowhere_else(folder):
-    arguments = ["predict", "model.skm", "some.npy", "-o", "labels.npy", "--force"]
-    command = [sys.executable, "-m", "sketchmeans", *arguments]
-    out, shown = shell.on_a_terminal(command, cwd=folder)
+    command = "sketchmeans predict model.skm some.npy -o labels.npy --force"
+    commands = [command, f"{command} --quiet"]
+    (out, shown), quiet = shell.several_on_a_terminal(commands, folder)
     assert out == "9,000 rows. Labels: labels.npy\n"
     counts = [int(rows.replace(",", "")) for rows in re.findall(r"([\d,]+) of 9,000 rows", shown)]
     assert counts == sorted(counts)
     assert counts[0] == 0
     assert any(0 < count < 9000 for count in counts)
     assert counts[-1] == 9000
-    assert shell.on_a_terminal([*command, "--quiet"], cwd=folder) == ("", "")
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
-    assert result.stderr == ""
+    assert quiet == ("", "")
+    assert shell.here(command, folder).stderr == ""
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_blob
 from sklearn.preprocessing import scale
 from soak.proofs import run as soaked
 
-from oracles import objective
+from oracles import objective, objectives
 from sketchmeans import FullKernelKMeans, KernelKMeans, certify
 from sketchmeans.certificate import proving
 from sketchmeans.certificate.blockwise import block_bytes, part_bound
@@ -42,7 +42,14 @@ ALL = {
 
 def best_of_all(K, k, weights=None):
     d = np.ones(len(K)) if weights is None else weights
-    return min(objective(K, labels, d) for labels in ALL[k])
+    return float(objectives(K, ALL[k], d).min())
+
+
+def test_the_objectives_of_all_partitions_are_those_of_each():
+    for K, weights, k, _ in tiny(6):
+        each = [objective(K, labels, weights) for labels in ALL[k]]
+        d = np.ones(N) if weights is None else weights
+        np.testing.assert_allclose(objectives(K, ALL[k], d), each, atol=1e-13 * np.trace(K))
 
 
 def tiny(count, seed=0):
@@ -130,7 +137,7 @@ def test_indefinite_kernels_are_bounded_as_one_block_and_not_by_several():
         K = K + K.T
         np.fill_diagonal(K, np.abs(random.normal(size=N)))
         found = certify(K, np.arange(N) % 3, kernel="precomputed")
-        best = min(objective(K, labels, np.ones(N)) for labels in ALL[3])
+        best = best_of_all(K, 3)
         assert found.optimum_lower <= best + 1e-9
         several = certify(K, np.arange(N) % 3, kernel="precomputed", block_size=4)
         assert "add up for positive semidefinite kernels alone" in (several.reason or "")

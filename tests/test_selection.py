@@ -82,11 +82,10 @@ def test_by_the_cut_wrong_advice_is_never_given_without_the_word_weak_either(nam
     ("X", "truth"),
     [
         DATA["five blobs"],
-        DATA["moons"],
         (make_circles(800, factor=0.5, noise=0.05, random_state=1)[0], 2),
         (np.vstack([make_moons(600, noise=0.05, random_state=0)[0], DATA["moons"][0] + [0, 4]]), 4),
     ],
-    ids=["five blobs", "moons", "circles", "four moons"],
+    ids=["five blobs", "circles", "four moons"],
 )
 def test_the_cut_jumps_behind_the_number_of_clusters(X, truth):
     choice = choose(X, kernel="neighbors", n_splits=2, random_state=0)
@@ -101,7 +100,7 @@ def test_the_cut_jumps_behind_the_number_of_clusters(X, truth):
     assert row["eigenvalue"] > 0.99
 
 
-@pytest.mark.parametrize("count", [2, 3, 6, 10])
+@pytest.mark.parametrize("count", [2, 10])
 def test_groups_that_share_no_neighbour_are_counted(count):
     choice = choose(far(count), kernel="neighbors", n_splits=1, random_state=0)
     assert choice.n_clusters == count
