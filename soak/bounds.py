@@ -139,8 +139,8 @@ def cases(count: int, seed: int) -> Iterator[Case]:
             options["init"] = ("k-means++", "random", "sketch")[int(random.integers(3))]
         n_clusters = int(random.integers(1, min(n, 4) + 1))
         weights = draw_weights(random, n)
-        weighing = "plain" if weights is None else "weighted"
-        name = f"{index}: {weighing} {np.dtype(dtype).name} offset {offset:g} scale {scale:g} {options}"
+        given = f"{'plain' if weights is None else 'weighted'} {np.dtype(dtype).name}"
+        name = f"{index}: {given} offset {offset:g} scale {scale:g} {options}"
         yield Case(X, weights, options, n_clusters, name)
 
 

@@ -100,7 +100,9 @@ def drawn_data(seed: int, count: int) -> Cases:
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place)
             stop = min(start + BATCH, -(-count // kinds))
-            for name, content in hostile_files.mutations(range(first + start, first + stop)).items():
+            for name, content in hostile_files.mutations(
+                range(first + start, first + stop)
+            ).items():
                 (folder / name).write_bytes(content)
             for name, found in _read(folder, folder / "marker").items():
                 yield "read" if found["code"] == 0 else "", _broken(name, found)

@@ -176,7 +176,7 @@ def _soaked(count: int, each: int, run: Callable[[Jobs, dict[str, str], int], li
 
 
 def soaked_threads(seed: int, count: int) -> Cases:
-    """Run fits side by side, 60 at a time; nothing is drawn, the threads' order is chance enough."""
+    """Run fits side by side, 60 at a time; the order of threads is chance enough."""
     yield from _soaked(count, 60, side_by_side)
 
 

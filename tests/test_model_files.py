@@ -596,7 +596,7 @@ def places(value):
 
 
 def forgeries(contents, seed, count):
-    """Yield names of models and files of them with a header or a number changed, checksums right."""
+    """Yield names of models, and files of them with something changed and checksums right."""
     random = np.random.default_rng(seed)
     for index in range(count):
         name = list(contents)[index % len(contents)]

@@ -19,7 +19,7 @@ from sketchmeans.kernels import KERNELS, Statistic, kernel_class
 from sketchmeans.kernels.neighbors import NeighborOptions
 from sketchmeans.lowrank import METHODS
 from sketchmeans.operators import NeighborOperator
-from zoo import INDEFINITE, MATRICES, SAMPLES, ZOO
+from zoo import INDEFINITE, LATER, MATRICES, SAMPLES, ZOO
 
 THRESHOLD = 30.0
 """LAPACK's own."""
@@ -177,7 +177,7 @@ EVERY = [*METHODS, "full"]
 
 
 @pytest.mark.parametrize("kernel", [*KERNELS, "neighbors"])
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("name", [name for name in SAMPLES if name not in LATER])
 def test_every_method_survives_samples(name, kernel):
     methods = ["auto"] if kernel == "neighbors" else EVERY
     for dtype in DTYPES:
@@ -199,4 +199,5 @@ def test_no_bound_is_stated_for_a_matrix_that_is_not_positive_semidefinite(name)
 
 
 def test_the_zoo_is_large():
-    assert len(ZOO) >= 30
+    assert len(ZOO) - len(LATER) >= 30
+    assert set(SAMPLES) > LATER

@@ -194,9 +194,40 @@ SAMPLES = {
     "weights of all sizes": rows(blobs(), weights=lambda n: 10.0 ** np.linspace(-8, 8, n)),
     "weights of zero": rows(blobs(), weights=lambda n: (np.arange(n) % 3 == 0).astype(float)),
     "one weight": rows(blobs(), n_clusters=1, weights=lambda n: np.eye(n)[3]),
-    "not in order": Animal(lambda dtype: np.asfortranarray(blobs(2 * N, 8).astype(dtype))[::2, ::2]),
+    "not in order": Animal(
+        lambda dtype: np.asfortranarray(blobs(2 * N, 8).astype(dtype))[::2, ::2]
+    ),
 }
 """Samples, for every kernel."""
+
+LATER = {
+    "one feature, constant",
+    "two rows, opposite",
+    "rank one, of one sign",
+    "rank two of ten",
+    "equal singular values",
+    "arithmetic singular values",
+    "beyond float64's squares",
+    "below float64's squares",
+    "one column far away",
+    "an outlier",
+    "nearer duplicates",
+    "sparse, nearly empty",
+    "sparse zeros",
+    "n = 1, zero",
+    "n = 2, equal",
+    "one cluster",
+    "one feature",
+    "a line of equal steps",
+    "antipodes",
+    "on a sphere",
+    "Hilbert's rows",
+    "one weight",
+    "not in order",
+    "one small singular value",
+    "huge",
+}
+"""Kin of others: ``python -m soak zoo`` alone visits these."""
 
 INDEFINITE = {
     "hollow": matrix(np.ones((N, N)) - np.eye(N)),
