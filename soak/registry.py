@@ -12,6 +12,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "memory": ("memory",),
     "files": ("files",),
     "workers": ("workers",),
+    "zoo": ("zoo",),
     "seeds": ("seeds",),
 }
 """What a part consists of. A module is imported only where its part is run."""

@@ -102,7 +102,7 @@ def test_column_norms_are_those_of_the_matrix_for_any_number_of_threads(X, kind,
 
 
 @pytest.mark.parametrize("kind", ["data", "callable", "precomputed", "feature map"])
-def test_leverage_scores_take_few_samples_of_the_many_that_are_alike(kind):
+def test_leverage_scores_take_few_samples_of_the_many_that_are_alike(kind, seeds):
     """Of 990 samples at one place and ten far from it and each other, all ten are landmarks."""
     X = np.zeros((1000, 10))
     X[::100] = 30 * np.eye(10)
@@ -113,7 +113,7 @@ def test_leverage_scores_take_few_samples_of_the_many_that_are_alike(kind):
         "precomputed": PrecomputedOperator(K),
         "feature map": FeatureMapOperator(X, Linear()),
     }[kind]
-    for seed in range(3):
+    for seed in seeds(3):
         low = nystrom(operator, columns=40, rank=11, seed=seed, sampling="leverage", run=Run(2))
         assert low.trace_error < 1e-6 * low.facts.trace
         again = nystrom(operator, columns=40, rank=11, seed=seed, sampling="leverage")
@@ -168,7 +168,7 @@ def test_greedy_pivots_are_the_largest_that_are_left(X):
 
 
 @pytest.mark.parametrize("batch", [1, 5, 32])
-def test_the_law_of_the_random_pivots_does_not_depend_on_the_batch(batch):
+def test_the_law_of_the_random_pivots_does_not_depend_on_the_batch(batch, seeds):
     """Ordered pairs of pivots of a 5 × 5 kernel against the law of RPCholesky, by chi-square."""
     A = np.random.default_rng(0).normal(size=(5, 3))
     K = A @ A.T + 0.1 * np.eye(5)
@@ -180,7 +180,7 @@ def test_the_law_of_the_random_pivots_does_not_depend_on_the_batch(batch):
     operator = PrecomputedOperator(K)
     seen = np.zeros((5, 5))
     trials = 1500
-    for seed in range(trials):
+    for seed in seeds(trials):
         i, j = rp_cholesky(operator, columns=2, rank=2, seed=seed, batch=batch).new_points.chosen
         seen[i, j] += 1
     possible = law > 0
@@ -312,9 +312,9 @@ def test_full_kernel_k_means_with_weights_counts_repeated_samples(X):
     np.testing.assert_allclose(one.inertia_, other.inertia_, rtol=0.01)
 
 
-def test_full_kernel_k_means_repairs_empty_clusters():
+def test_full_kernel_k_means_repairs_empty_clusters(seeds):
     X = np.concatenate([np.zeros((30, 2)), np.ones((30, 2)), [[9.0, 9.0]]])
-    for seed in range(10):
+    for seed in seeds(10):
         model = FullKernelKMeans(3, init="random", n_init=1, gamma=1.0, random_state=seed).fit(X)
         assert len(np.unique(model.labels_)) == 3
 

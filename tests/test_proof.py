@@ -402,12 +402,12 @@ def test_a_fit_proves_what_it_is_asked_to():
     assert "None was asked for" in str(none)
 
 
-def test_labels_that_the_proof_leads_to_are_taken_where_they_are_better():
+def test_labels_that_the_proof_leads_to_are_taken_where_they_are_better(seeds):
     """From a single start of one iteration, K-means ends badly as a rule."""
     X, _ = make_blobs(240, 2, centers=8, cluster_std=0.6, random_state=3)
     options = {"kernel": "rbf", "gamma": 0.05, "n_init": 1, "max_iter": 1, "n_refine": 0}
     improved = 0
-    for seed in range(6):
+    for seed in seeds(6):
         plain = KernelKMeans(8, random_state=seed, **options).fit(X)
         proved = KernelKMeans(8, random_state=seed, certificate="lifted", **options).fit(X)
         before = certify(X, plain, effort="lifted")
@@ -433,7 +433,7 @@ def test_starts_end_once_the_proof_is_near_enough():
 
 
 def test_every_level_holds_against_all_partitions_and_restarts():
-    """A share of ``python -m soak.proofs``, with problems of its own."""
+    """A share of ``python -m soak certificates``, with problems of its own."""
     tally, broken = soaked(tiny=420, larger=14, seed=1)
     assert broken == []
     assert tally["optimum_lower"] >= 400

@@ -63,9 +63,9 @@ def neighbors_kernel(X, weights):
     return operator.unweighted().tile(slice(0, n), slice(0, n)).astype(np.longdouble)
 
 
-def fitted(animal, X, weights, kernel, method):
+def fitted(animal, X, weights, kernel, method, **more):
     """Fit as the names say; a kernel that is indefinite, or rows that are equal, may be told."""
-    options = {"kernel": kernel, "n_init": 1, "n_jobs": 1, "random_state": 0}
+    options = {"kernel": kernel, "n_init": 1, "n_jobs": 1, "random_state": 0} | more
     if method == "full":
         model = FullKernelKMeans(animal.n_clusters, **options)
     elif kernel == "neighbors":
@@ -111,7 +111,8 @@ def residuals(model, X, K, weights):
         if model.kernel != "neighbors" and (model.method == "exact" or positive):
             own = np.linalg.eigvalsh(Y.T @ Y)[::-1]
             found["eigenvalues_"] = np.abs(own - model.eigenvalues_).max()
-        if positive:
+        as_printed = model.truncation == "early" and model.method == "one-pass"
+        if positive and model.kernel != "sigmoid" and not as_printed:
             found["below K"] = -min(np.linalg.eigvalsh(weighted - Y @ Y.T)[0], 0.0)
         if model.method == "exact":
             best = np.maximum(spectrum[::-1][: Y.shape[1]], 0)
@@ -137,15 +138,15 @@ def broken_bounds(model, objective):
     ]
 
 
-def examine(animal, kernel, dtype, methods):
-    """Fit by every method; return what does not hold."""
+def examine(animal, kernel, dtype, methods, **options):
+    """Fit by every method, with options of one; return what does not hold."""
     X = animal.make(np.dtype(dtype))
     weights = None if animal.weights is None else animal.weights(X.shape[0])
     allowed = animal.refused.get(kernel, animal.refused.get("*"))
     wrong, values, bounds, K = [], [], [], None
     for method in methods:
         try:
-            model = fitted(animal, X, weights, kernel, method)
+            model = fitted(animal, X, weights, kernel, method, **options)
         except ValueError as error:
             if allowed is None or not re.search(allowed, str(error)):
                 wrong.append(f"{method}: ValueError: {error}")
