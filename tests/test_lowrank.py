@@ -326,3 +326,39 @@ def test_every_kernel_has_an_exact_decomposition(X):
             low = exact(operator, rank=120)
             K = dense_kernel(operator)
             assert np.linalg.norm(K - low.factor @ low.factor.T) < 1e-10 * np.linalg.norm(K)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "cosine", "polynomial"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_new_points_of_exact_eigenvectors_are_as_fine_as_these(kernel, dtype):
+    """Eigenvalues down to rounding: what embeds new points divides by their roots.
+
+    With entries of float32 beside a matrix of float64, and from the eigenvalues of a feature map's
+    Gram matrix, rows were off by 3 % of the largest number of the embedding, and by 0.02 %.
+    """
+    random = np.random.default_rng(0)
+    left, right = (np.linalg.qr(random.normal(size=(n, 8)))[0] for n in (60, 8))
+    X = (left * np.repeat([1, 1e-3, 1e-6], [3, 3, 2]) @ right).astype(dtype)
+    options = {"kernel": kernel, "gamma": 1.0, "degree": 2, "coef0": 0.0}
+    if kernel != "polynomial":
+        options = {"kernel": kernel}
+    model = KernelEmbedding(8, method="exact", **options).fit(X)
+    Y, T = model.embedding_.astype(float), model.transform(X).astype(float)
+    off = np.linalg.norm(T @ T.T - Y @ Y.T, 2) / model.eigenvalues_[0]
+    assert off <= 60 * 30 * np.finfo(dtype).eps
+
+
+def test_a_model_of_exact_eigenvectors_of_float32_can_be_saved_and_refined(tmp_path):
+    from sketchmeans import load, save
+
+    X = np.random.default_rng(0).normal(size=(80, 5)).astype(np.float32)
+    weights = np.random.default_rng(1).uniform(0.5, 2, 80)
+    options = {"kernel": "rbf", "method": "exact", "random_state": 0}
+    for n_refine in (0, 2):
+        model = KernelKMeans(3, n_refine=n_refine, **options).fit(X, sample_weight=weights)
+        assert model.stats_["precision"] == "float64"  # that of K, and of new points
+        np.testing.assert_array_equal(model.predict(X), model.labels_)
+        save(model, tmp_path / f"{n_refine}.skm")
+        again = load(tmp_path / f"{n_refine}.skm")
+        np.testing.assert_array_equal(again.predict(X + 1), model.predict(X + 1))
+        assert again.score(X) == model.score(X)

@@ -463,3 +463,17 @@ def test_where_time_is_short_blocks_are_drawn_if_that_is_allowed(monkeypatch):
     never = certify(X, labels, seconds=3, **options)
     assert never.relative_gap_probabilistic is None
     assert never.level == "blocks"
+
+
+@pytest.mark.parametrize("effort", proving.LEVELS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_one_cluster_is_the_best_of_all_that_there_are(effort, weighted):
+    """Every level above "free" said 0 of it, and no gap."""
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    weights = np.random.default_rng(1).uniform(0.5, 2, 40) if weighted else None
+    found = certify(X, np.zeros(40, int), kernel="linear", effort=effort, sample_weight=weights)
+    d = np.ones(40) if weights is None else weights
+    truth = float(d @ np.square(X - d @ X / d.sum()).sum(axis=1))
+    assert found.optimum_lower <= truth <= found.objective_upper
+    assert found.relative_gap < 1e-9
+    assert certify(np.ones((9, 2)), [0] * 9, kernel="linear", effort=effort).relative_gap == 0
