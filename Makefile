@@ -35,14 +35,13 @@ lint: $(READY)
 reproduce: $(READY)
 	$(BIN)/sketchmeans reproduce --out docs/reproduction --force
 
-# Long runs that look for a broken promise: bounds against all partitions, fits in threads and forks,
-# fits on a cluster whose workers die.
+# Long runs that look for a broken promise, an hour each at the most: all, or
+# `make soak PART=certificates` (threads, memory, files, workers, zoo, seeds), with SEED and MINUTES.
+PART :=
+SEED := 0
+MINUTES := 60
 soak: $(READY)
-	$(BIN)/python -m soak.bounds
-	$(BIN)/python -m soak.proofs
-	$(BIN)/python -m soak.cuts
-	$(BIN)/python -m soak.threads
-	$(BIN)/python -m soak.workers
+	$(BIN)/python -m soak $(PART) --seed $(SEED) --minutes $(MINUTES)
 
 bench: $(RIVALS)
 	$(BIN)/python -m benchmarks

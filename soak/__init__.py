@@ -1,8 +1,6 @@
-"""Long runs that look for a broken promise: ``make soak``.
+"""Long runs that look for a broken promise: ``make soak``, or ``python -m soak PART``.
 
-``python -m soak.bounds`` fits thousands of tiny problems and compares every bound of their
-certificates with all partitions, in exact arithmetic; ``python -m soak.proofs`` does so with every
-level of ``certify``. ``python -m soak.threads`` runs fits side by side in threads and in forked
-children, ``python -m soak.workers`` on a cluster whose workers die. All end with an error if a
-promise was broken.
+``registry`` names the parts and what they consist of, ``running`` runs them. A check is a function
+from a seed and a number of cases to these, in the ``CHECKS`` of its module; each case says what was
+broken in it. A run ends with a table of cases and violations, and with an error if there were any.
 """

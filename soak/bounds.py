@@ -1,15 +1,12 @@
 """Every bound of every certificate against all partitions, in exact arithmetic.
 
-``python -m soak.bounds --fits 2000`` draws problems of up to seven samples over kernels × methods
-× dtypes × weights × offsets × refinements and fits each.
+``python -m soak certificates --check fits`` draws problems of up to seven samples over kernels ×
+methods × dtypes × weights × offsets × scales × refinements × levels of certificate and fits each.
 """
 
 from __future__ import annotations
 
-import argparse
 import collections
-import sys
-import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,7 +17,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from sketchmeans import FullKernelKMeans, KernelKMeans
+from sketchmeans.certificate.proving import LEVELS
 from sketchmeans.lowrank import METHODS
+from soak.running import Cases, Check
 from soak.truth import feature_distances, objectives, partitions
 
 KERNELS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -35,6 +34,7 @@ KERNELS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("precomputed", {}),
 )
 OFFSETS = (0.0, 1e3, 1e6, 1e8)
+SCALES = (1.0, 1.0, 1e-9, 1e9)
 
 
 def variants() -> list[dict[str, Any]]:
@@ -116,9 +116,10 @@ def cases(count: int, seed: int) -> Iterator[Case]:
         options = dict(methods[index % len(methods)])
         kernel, params = KERNELS[int(random.integers(len(KERNELS)))]
         offset = OFFSETS[int(random.integers(len(OFFSETS)))]
+        scale = SCALES[int(random.integers(len(SCALES)))]
         dtype = (np.float32, np.float64)[int(random.integers(2))]
         options |= {"kernel": kernel, "random_state": index} | params
-        X = draw_rows(random, n, offset).astype(dtype)
+        X = (scale * draw_rows(random, n, offset)).astype(dtype)
         if kernel == "precomputed":
             if options.get("sketch") == "kmeans":
                 options["sketch"] = "uniform"
@@ -127,6 +128,7 @@ def cases(count: int, seed: int) -> Iterator[Case]:
             X = np.exp(-squared / max(np.median(squared), 1e-300)).astype(dtype)
         if options["method"] != "full":
             options["n_refine"] = int(random.integers(0, 3))
+            options["certificate"] = LEVELS[int(random.integers(len(LEVELS)))]
             if options["method"] == "one-pass" or random.integers(2):
                 options["rank"] = int(random.integers(1, n + 1))
             if METHODS[options["method"]].landmarks:
@@ -137,8 +139,8 @@ def cases(count: int, seed: int) -> Iterator[Case]:
             options["init"] = ("k-means++", "random", "sketch")[int(random.integers(3))]
         n_clusters = int(random.integers(1, min(n, 4) + 1))
         weights = draw_weights(random, n)
-        weighing = "plain" if weights is None else "weighted"
-        name = f"{index}: {weighing} {np.dtype(dtype).name} offset {offset:g} {options}"
+        given = f"{'plain' if weights is None else 'weighted'} {np.dtype(dtype).name}"
+        name = f"{index}: {given} offset {offset:g} scale {scale:g} {options}"
         yield Case(X, weights, options, n_clusters, name)
 
 
@@ -209,25 +211,13 @@ def run(count: int, seed: int) -> Tally:
     return tally
 
 
-def main() -> None:
-    """Run the command."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--fits", type=int, default=4000)
-    parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
-    warnings.simplefilter("ignore")
-    start = time.perf_counter()
-    tally = run(asked.fits, asked.seed)
-    print(f"{tally.fits} fits in {time.perf_counter() - start:.0f} s, seed {asked.seed}: ", end="")
-    print(f"{tally.refused} refused, {tally.unbounded} without a bound")
-    for name, count in sorted(tally.checks.items()):
-        failed = sum(line.startswith(f"{name}:") for line in tally.broken)
-        print(f"  {name:32s} {count:6d} checked, {failed} broken")
-    for line in tally.broken[:20]:
-        print(line)
-    if tally.broken:
-        sys.exit(1)
+def examined(seed: int, count: int) -> Cases:
+    """Examine so many problems, one by one."""
+    for case in cases(count, seed):
+        tally = Tally()
+        examine(case, tally)
+        kind = "refused" if tally.refused else "without a bound" if tally.unbounded else "bounded"
+        yield kind, tally.broken
 
 
-if __name__ == "__main__":
-    main()
+CHECKS = {"fits against all partitions": Check(10_000, examined)}

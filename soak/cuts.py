@@ -2,17 +2,12 @@
 
 For each drawn problem the certificate's cut must be that of a dense computation, no partition with
 as many clusters may cut less than the bound says, degrees must be one, and ``predict`` must give
-the labels of the samples. ::
-
-    python -m soak.cuts [--fits 500] [--seed 0]
+the labels of the samples: ``python -m soak certificates --check cuts``.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import sys
-import warnings
 
 import numpy as np
 from scipy import sparse
@@ -20,6 +15,7 @@ from scipy import sparse
 from sketchmeans import KernelKMeans
 from sketchmeans.kernels.neighbors import METRICS, NeighborOptions
 from sketchmeans.operators import NeighborOperator
+from soak.running import Cases, Check
 
 OFFSETS = (0.0, 1.0, 1e3, 1e6)
 SCALES = (1.0, 1e-150, 1e150)
@@ -80,21 +76,12 @@ def broken(index: int, random: np.random.Generator) -> list[str]:
     return [name for name, holds in found.items() if not holds]
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Run the command."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--fits", type=int, default=500)
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args(arguments)
-    random = np.random.default_rng(given.seed)
-    violations = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for index in range(given.fits):
-            violations += [(index, name) for name in broken(index, random)]
-    print(f"{given.fits} fits, seed {given.seed}: {len(violations)} violations", *violations[:20])
-    sys.exit(bool(violations))
+def examined(seed: int, count: int) -> Cases:
+    """Examine so many drawn problems."""
+    random = np.random.default_rng(seed)
+    for index in range(count):
+        wrong = broken(index, random)
+        yield "", [f"cuts {index} (seed {seed}): {name}" for name in wrong]
 
 
-if __name__ == "__main__":
-    main()
+CHECKS = {"cuts against all partitions": Check(1_000, examined)}

@@ -1,17 +1,14 @@
 """Every level of a proof against all partitions in exact arithmetic, and against many restarts.
 
-``python -m soak.proofs`` draws 10,000 problems of up to seven samples over kernels × weights ×
-dtypes × offsets × levels × block sizes, and 300 of 30 to 120 samples that restarts are tried on.
+``python -m soak certificates --check proofs`` draws 10,000 problems of up to seven samples over
+kernels × weights × dtypes × offsets × levels × block sizes, and 300 of 30 to 120 samples that
+restarts are tried on.
 """
 
 from __future__ import annotations
 
-import argparse
 import collections
-import sys
-import time
-import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +18,7 @@ import numpy as np
 from sketchmeans import certify
 from sketchmeans.certificate.proving import LEVELS
 from soak.bounds import OFFSETS, draw_rows, draw_weights
+from soak.running import Cases, Check
 from soak.truth import feature_distances, objectives, partitions
 
 KERNELS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -170,26 +168,20 @@ def run(tiny: int, larger: int, seed: int) -> tuple[collections.Counter[str], li
     return tally, broken
 
 
-def main() -> None:
-    """Run the command."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tiny", type=int, default=10_000)
-    parser.add_argument("--larger", type=int, default=300)
-    parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
-    warnings.simplefilter("ignore")
-    start = time.perf_counter()
-    tally, broken = run(asked.tiny, asked.larger, asked.seed)
-    took = time.perf_counter() - start
-    print(f"{asked.tiny} tiny problems and {asked.larger} larger ones in {took:.0f} s:")
-    for name, count in sorted(tally.items()):
-        print(f"  {name:20s} {count:6d}")
-    print(f"  broken               {len(broken):6d}")
-    for line in broken[:20]:
-        print(line)
-    if broken:
-        sys.exit(1)
+def _examined(
+    sizes: tuple[int, int], look: Callable[[Problem, collections.Counter[str]], list[str]]
+) -> Callable[[int, int], Cases]:
+    def run_all(seed: int, count: int) -> Cases:
+        for problem in problems(count, seed, sizes):
+            tally: collections.Counter[str] = collections.Counter()
+            broken = look(problem, tally)
+            kinds = [kind for kind in ("refused", "without a bound", "within 1 %") if tally[kind]]
+            yield (kinds or ["bounded"])[0], broken
+
+    return run_all
 
 
-if __name__ == "__main__":
-    main()
+CHECKS = {
+    "proofs against all partitions": Check(10_000, _examined((2, 8), examine)),
+    "proofs of 30 to 120 against restarts": Check(300, _examined((30, 121), examine_larger)),
+}

@@ -27,6 +27,7 @@ from threadpoolctl import threadpool_info
 
 from sketchmeans import FullKernelKMeans, KernelEmbedding, KernelKMeans
 from sketchmeans.lowrank import METHODS
+from soak.running import Cases, Check
 
 SAMPLES = 600
 BUSY_THREADS = 3
@@ -96,7 +97,9 @@ def side_by_side(jobs: Jobs, wanted: dict[str, str], count: int) -> list[str]:
     return wrong
 
 
-def forks(jobs: Jobs, wanted: dict[str, str], count: int, deadline: float) -> list[str]:
+def forks(
+    jobs: Jobs, wanted: dict[str, str], count: int, deadline: float, seed: int = 0
+) -> list[str]:
     """Fork ``count`` children while other threads fit; return what went wrong."""
     wrong: list[str] = []
     stop = threading.Event()
@@ -115,7 +118,7 @@ def forks(jobs: Jobs, wanted: dict[str, str], count: int, deadline: float) -> li
     ]
     for thread in busy:
         thread.start()
-    pauses = np.random.default_rng(0).uniform(0, 0.02, count)
+    pauses = np.random.default_rng(seed).uniform(0, 0.02, count)
     for index, name in enumerate(names[i % len(names)] for i in range(count)):
         time.sleep(pauses[index])
         child = os.fork()
@@ -157,6 +160,37 @@ def _until(seconds: float) -> Iterator[None]:
     while time.monotonic() < end:
         yield
         time.sleep(0.002)
+
+
+def _soaked(count: int, each: int, run: Callable[[Jobs, dict[str, str], int], list[str]]) -> Cases:
+    """Run so many fits, some at a time, and look at the libraries after each lot."""
+    jobs = make_jobs()
+    before = library_threads()
+    wanted = {name: job() for name, job in jobs.items()}
+    for start in range(0, count, each):
+        lot = min(each, count - start)
+        wrong = run(jobs, wanted, lot)
+        if (after := library_threads()) != before:
+            wrong.append(f"libraries had {before} threads before, and {after} after")
+        yield from [("", wrong), *[("", [])] * (lot - 1)]
+
+
+def soaked_threads(seed: int, count: int) -> Cases:
+    """Run fits side by side, 60 at a time; the order of threads is chance enough."""
+    yield from _soaked(count, 60, side_by_side)
+
+
+def soaked_forks(seed: int, count: int) -> Cases:
+    """Fork children during fits, 20 at a time."""
+    yield from _soaked(count, 20, lambda *given: forks(*given, deadline=60.0, seed=seed))
+
+
+CHECKS = {
+    "fits side by side": Check(600, soaked_threads),
+    "forks during fits": Check(400, soaked_forks),
+}
+if not hasattr(os, "fork"):
+    del CHECKS["forks during fits"]
 
 
 def main() -> int:

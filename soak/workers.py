@@ -34,6 +34,7 @@ import sketchmeans
 from sketchmeans import dask as placed
 from sketchmeans.dask import meetings
 from soak.clusters import WAYS, lose, opened, same_fits
+from soak.running import Cases, Check
 
 KINDS: dict[str, tuple[tuple[int, int], dict[str, Any]]] = {
     "neighbours": ((5_000, 60_000), {}),
@@ -213,6 +214,24 @@ def tried(case: Case, deadline: float) -> tuple[float, float, list[str]]:
     return seconds[0], seconds[-1], wrong
 
 
+def _prepare() -> None:
+    meetings.ENTRIES = ENTRIES
+    dask.config.set({"distributed.logging.distributed": "critical"})
+    warnings.filterwarnings("ignore", category=UserWarning)
+
+
+def soaked(seed: int, count: int) -> Cases:
+    """Run so many cases."""
+    _prepare()
+    for index in range(count):
+        case = Case.drawn(seed, index)
+        wrong = tried(case, deadline=120.0)[2]
+        yield case.kind, [f"{index}: {case}: {text}" for text in wrong]
+
+
+CHECKS = {"clusters that lose workers": Check(60, soaked)}
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the cases, and say what was found."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -223,9 +242,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--deadline", type=float, default=120.0, help="seconds for a fit (default: 120)"
     )
     given = parser.parse_args(arguments)
-    meetings.ENTRIES = ENTRIES
-    dask.config.set({"distributed.logging.distributed": "critical"})
-    warnings.filterwarnings("ignore", category=UserWarning)
+    _prepare()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     broken = 0
     print(f"seed {given.seed}, {given.fits} fits")

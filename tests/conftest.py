@@ -1,5 +1,7 @@
 """Data and oracles that several tests share."""
 
+import os
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -23,11 +25,24 @@ THREADED = {"test_determinism", "test_engine", "test_threads"}
 """Files whose subject is threads: BLAS has as many in them as it would have anywhere."""
 
 
+SEED = os.environ.get("SKETCHMEANS_SEED")
+"""Other draws for the statistical tests, those that take ``seeds``; then these alone are run."""
+
+
+@pytest.fixture
+def seeds():
+    """Return so many seeds: 0, 1, …, or those of the draw that SKETCHMEANS_SEED names."""
+    first = 10_000 * int(SEED or 0)
+    return lambda count: range(first, first + count)
+
+
 def pytest_collection_modifyitems(items):
     """Begin with the long files; xdist hands files out in this order, see pyproject.toml.
 
     Leave some to run without being traced.
     """
+    if SEED is not None:
+        items[:] = [item for item in items if "seeds" in getattr(item, "fixturenames", ())]
     names = [f"test_{name}" for name in LONG]
     items.sort(key=lambda item: names.index(item.path.stem) if item.path.stem in names else 99)
     for item in items:

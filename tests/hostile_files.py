@@ -408,11 +408,11 @@ def good():
     }
 
 
-def mutations():
+def mutations(seeds=range(MUTATIONS)):
     """Good files with a few bytes changed, cut out or put in, by a seed each."""
     found = {}
     for kind, content in good().items():
-        for seed in range(MUTATIONS):
+        for seed in seeds:
             random = np.random.default_rng([seed, len(content)])
             mutated = bytearray(content)
             # Half of them are hit where formats say what follows: at either end.

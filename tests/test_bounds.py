@@ -83,19 +83,19 @@ def test_the_gap_bound_is_taken_at_the_worst_trace_of_its_interval():
     assert safe > sharp * 1.001
 
 
-def test_samples_far_from_the_origin_keep_a_valid_bound():
+def test_samples_far_from_the_origin_keep_a_valid_bound(seeds):
     X = np.random.default_rng(0).integers(-8, 9, (500, 4)) + 1e6
     truth = np.square(X - X.mean(axis=0)).sum()
     for method in METHODS:
-        for seed in range(3):
+        for seed in seeds(3):
             options = {"kernel": "linear", "method": method, "rank": 4, "random_state": seed}
             certificate = KernelKMeans(1, **options).fit(X).certificate_
             assert certificate.optimum_lower <= truth <= certificate.objective_upper
             assert certificate.relative_gap is None or certificate.relative_gap >= 0
 
 
-def test_a_nearly_constant_kernel_keeps_a_valid_bound():
-    for seed in range(40):
+def test_a_nearly_constant_kernel_keeps_a_valid_bound(seeds):
+    for seed in seeds(40):
         X = np.sort(np.random.default_rng(seed).integers(0, 50, (40, 1)).astype(float), axis=0)
         model = KernelKMeans(2, kernel="laplacian", gamma=1e-11, random_state=seed).fit(X)
         D = -2 * np.expm1(-1e-11 * np.abs(X - X.T))
@@ -117,8 +117,8 @@ def test_no_bound_needs_orthogonal_columns():
         assert getattr(one, name) == pytest.approx(getattr(two, name), rel=1e-8)
 
 
-def test_refined_float32_labels_are_not_said_to_be_better_than_they_are():
-    for seed in range(30):
+def test_refined_float32_labels_are_not_said_to_be_better_than_they_are(seeds):
+    for seed in seeds(30):
         X = np.random.default_rng(seed).normal(size=(200, 3)).astype(np.float32)
         model = KernelKMeans(4, n_refine=1, random_state=seed, kernel="rbf").fit(X)
         K = rbf(X.astype(float), model.gamma_)
@@ -187,10 +187,10 @@ def thresholded():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_an_indefinite_kernel_gets_no_bound_for_any_seed(method):
+def test_an_indefinite_kernel_gets_no_bound_for_any_seed(method, seeds):
     K = thresholded()
     assert np.linalg.eigvalsh(K)[0] < -1
-    for seed in range(20):
+    for seed in seeds(20):
         model = KernelKMeans(3, kernel="precomputed", method=method, random_state=seed)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -220,9 +220,9 @@ def one_row():
         for sketch in ("uniform", "column-norm")
     ],
 )
-def test_no_bound_is_shown_that_an_indefinite_kernel_breaks(K, method, options):
+def test_no_bound_is_shown_that_an_indefinite_kernel_breaks(K, method, options, seeds):
     """Zero diagonals, landmarks that look well by chance, the early form of Nyström."""
-    for seed in range(8):
+    for seed in seeds(8):
         rank = {"rank": 1, "n_landmarks": 1} if method == "nystrom" else {}
         model = KernelKMeans(
             2, kernel="precomputed", method=method, random_state=seed, **rank, **options
@@ -311,8 +311,8 @@ def rbf32(A, B):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_cosine_of_float32_rows_is_positive_semidefinite(method):
-    for seed in range(10):
+def test_cosine_of_float32_rows_is_positive_semidefinite(method, seeds):
+    for seed in seeds(10):
         X = np.random.default_rng(seed).normal(size=(200, 3)).astype(np.float32)
         with warnings.catch_warnings():
             warnings.simplefilter("error", IndefiniteKernelWarning)
@@ -327,7 +327,7 @@ def test_one_judge_knows_rounding_from_indefiniteness():
     assert judge(1e-2, 1.0, 1e-13, True) == (1e-2, False)
 
 
-def test_random_pivots_end_where_what_is_left_is_rounding():
+def test_random_pivots_end_where_what_is_left_is_rounding(seeds):
     X = np.array(
         [
             [0.8547139, 0.8644161, -1.7245846],
@@ -340,7 +340,7 @@ def test_random_pivots_end_where_what_is_left_is_rounding():
     model = KernelKMeans(2, kernel="cosine", method="rpcholesky", random_state=0).fit(X)
     assert model.width_ <= 4
     options = {"kernel": "cosine", "method": "rpcholesky", "n_init": 1}
-    for seed in range(200):
+    for seed in seeds(200):
         random = np.random.default_rng(seed)
         few = random.normal(size=(random.integers(2, 8), 3)).astype(np.float32)
         KernelKMeans(2, random_state=seed, **options).fit(few)

@@ -127,12 +127,12 @@ def test_the_papers_theorem_is_tight():
     ],
 )
 def test_the_moment_certificate_gives_the_gaps_known_beforehand(
-    digits, c, n_passes, known, known_exact
+    digits, c, n_passes, known, known_exact, seeds
 ):
     X, _, median = digits
     operator = DataOperator(X, Gaussian(c / median))
     gaps, exact_gaps = [], []
-    for seed in range(3):
+    for seed in seeds(3):
         sketch = make_sketch("hadamard", len(X), 20, seed)
         low = one_pass(operator, sketch, rank=10, n_passes=n_passes, run=Run(2))
         labels = KMeans(10, n_init=3, random_state=seed).fit(low.embedding).labels_

@@ -237,3 +237,14 @@ def test_a_refused_fit_leaves_the_fitted_model_alone():
 def test_every_sketch_is_offered_by_the_estimators():
     for name in SKETCHES:
         assert KernelEmbedding(3, sketch=name, random_state=0).fit(X).rank_ == 3
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "neighbors", "precomputed"])
+def test_masked_values_are_refused_and_not_read_behind_their_mask(kernel):
+    X = np.eye(6) + 1
+    fit = KernelKMeans(2, kernel=kernel, random_state=0).fit
+    with pytest.raises(ValueError, match=r"with 2 masked values: .* X\.filled"):
+        fit(np.ma.masked_array(X, (X > 1) & (np.arange(6) < 2)))
+    np.testing.assert_array_equal(fit(np.ma.masked_array(X)).labels_, fit(X).labels_)
+    with pytest.raises(ValueError, match="1 masked value: "):
+        fit(X).predict(np.ma.masked_array(X[:1], X[:1] > 1))

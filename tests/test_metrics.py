@@ -162,3 +162,9 @@ def test_what_cannot_be_scored_is_refused_with_a_way_out(wine):
     model = KernelKMeans(3, kernel="precomputed").fit(X @ X.T)
     with pytest.raises(ValueError, match=r"'precomputed' leaves no rows.*Give the rows"):
         neighbor_agreement_scorer(model, X @ X.T)
+
+
+@pytest.mark.parametrize("label", [None, np.nan])
+def test_rows_without_a_cluster_are_refused(label):
+    with pytest.raises(ValueError, match="labels hold None or NaN: every row needs a cluster"):
+        neighbor_agreement(np.arange(6.0)[:, None], [0, 0, 1, 1, label, 1], n_neighbors=2)

@@ -118,8 +118,8 @@ def test_nearest_anchors_are_exact_where_products_lose_all_digits(kind, offset):
 
 @pytest.mark.parametrize("n_refine", [0, 5])
 @pytest.mark.parametrize("distinct", [3, 8, 12])
-def test_equal_rows_of_other_weights_have_one_label(distinct, n_refine):
-    for seed in range(4):
+def test_equal_rows_of_other_weights_have_one_label(distinct, n_refine, seeds):
+    for seed in seeds(4):
         random = np.random.default_rng(seed)
         X = random.normal(size=(distinct, 2))[random.integers(0, distinct, 80)]
         model = KernelKMeans(distinct + 4, n_refine=n_refine, random_state=0)

@@ -52,9 +52,9 @@ def test_early_recovery_is_algorithm_1_as_printed(rank, points):
 
 @pytest.mark.parametrize("rank", [1, 3, 12])
 @pytest.mark.parametrize("n_passes", [1, 2])
-def test_recovery_is_exact_when_the_width_reaches_the_rank(rank, n_passes):
+def test_recovery_is_exact_when_the_width_reaches_the_rank(rank, n_passes, seeds):
     K = spectrum(np.logspace(0, -3, rank))
-    for seed in range(5):
+    for seed in seeds(5):
         low = one_pass(
             PrecomputedOperator(K),
             make_sketch("hadamard", 300, 12, seed),
@@ -141,11 +141,11 @@ CASES = list(cases())
 @pytest.mark.parametrize("n_passes", [1, 2])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("wide", [False, True], ids=["narrow", "width > n"])
-def test_recovery_stays_finite(name, X, kernel, truncation, n_passes, dtype, wide):
+def test_recovery_stays_finite(name, X, kernel, truncation, n_passes, dtype, wide, seeds):
     n = len(X)
     rank = n if wide else max(1, n // 8)
     width = 2 * n if wide else max(1, n // 4)
-    for seed in range(3):
+    for seed in seeds(3):
         operator = DataOperator(X.astype(dtype), kernel)
         sketch = make_sketch("hadamard", n, width, seed)
         with warnings.catch_warnings():
@@ -173,7 +173,9 @@ def test_polynomial_overflow_is_a_clear_error():
 
 @pytest.mark.parametrize(("gamma", "coef0"), [(0.5, -3), (0.2, -1), (0.05, 0)])
 @pytest.mark.parametrize("n_passes", [1, 2])
-def test_an_indefinite_kernel_is_detected_warned_of_and_does_not_explode(gamma, coef0, n_passes):
+def test_an_indefinite_kernel_is_detected_warned_of_and_does_not_explode(
+    gamma, coef0, n_passes, seeds
+):
     X = np.abs(np.random.default_rng(0).normal(size=(600, 5)))
     operator = DataOperator(X, Sigmoid(gamma, coef0))
     K = dense_kernel(operator)
@@ -181,7 +183,7 @@ def test_an_indefinite_kernel_is_detected_warned_of_and_does_not_explode(gamma, 
     positive = np.maximum(values[-10:], 0)
     best = np.linalg.norm(K - (vectors[:, -10:] * positive) @ vectors[:, -10:].T)
     errors = []
-    for seed in range(40):
+    for seed in seeds(40):
         with pytest.warns(IndefiniteKernelWarning, match=r"% of its sketched core is negative"):
             low = one_pass(
                 operator, make_sketch("hadamard", 600, 20, seed), rank=10, n_passes=n_passes
@@ -191,13 +193,13 @@ def test_an_indefinite_kernel_is_detected_warned_of_and_does_not_explode(gamma, 
     assert max(errors) < (1.35 if n_passes == 2 else 2.5) * best
 
 
-def test_a_second_pass_on_an_indefinite_kernel_is_no_worse_than_rayleigh_ritz():
+def test_a_second_pass_on_an_indefinite_kernel_is_no_worse_than_rayleigh_ritz(seeds):
     """The early form keeps the map to new points, Y = WT; Rayleigh–Ritz would lose it."""
     X = np.abs(np.random.default_rng(0).normal(size=(600, 5)))
     operator = DataOperator(X, Sigmoid(0.2, -1.0))
     K = dense_kernel(operator)
     ours, ritz = [], []
-    for seed in range(10):
+    for seed in seeds(10):
         sketch = make_sketch("hadamard", 600, 20, seed)
         with pytest.warns(IndefiniteKernelWarning):
             Y = one_pass(operator, sketch, rank=10, n_passes=2).embedding
@@ -209,13 +211,13 @@ def test_a_second_pass_on_an_indefinite_kernel_is_no_worse_than_rayleigh_ritz():
     assert np.mean(ours) <= np.mean(ritz)
 
 
-def test_positive_semidefinite_kernels_raise_no_alarm():
+def test_positive_semidefinite_kernels_raise_no_alarm(seeds):
     X = np.random.default_rng(0).normal(size=(500, 3))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for gamma in (1e-3, 0.1, 10.0):
             for dtype in (np.float32, np.float64):
-                for seed in range(5):
+                for seed in seeds(5):
                     operator = DataOperator(X.astype(dtype), Gaussian(gamma))
                     one_pass(operator, make_sketch("hadamard", 500, 60, seed), rank=30)
 

@@ -409,12 +409,12 @@ def test_a_fit_proves_what_it_is_asked_to():
     assert "None was asked for" in str(none)
 
 
-def test_labels_that_the_proof_leads_to_are_taken_where_they_are_better():
+def test_labels_that_the_proof_leads_to_are_taken_where_they_are_better(seeds):
     """From a single start of one iteration, K-means ends badly as a rule."""
     X, _ = make_blobs(240, 2, centers=8, cluster_std=0.6, random_state=3)
     options = {"kernel": "rbf", "gamma": 0.05, "n_init": 1, "max_iter": 1, "n_refine": 0}
     improved = 0
-    for seed in range(6):
+    for seed in seeds(6):
         plain = KernelKMeans(8, random_state=seed, **options).fit(X)
         proved = KernelKMeans(8, random_state=seed, certificate="lifted", **options).fit(X)
         before = certify(X, plain, effort="lifted")
@@ -440,7 +440,7 @@ def test_starts_end_once_the_proof_is_near_enough():
 
 
 def test_every_level_holds_against_all_partitions_and_restarts():
-    """A share of ``python -m soak.proofs``, with problems of its own."""
+    """A share of ``python -m soak certificates``, with problems of its own."""
     tally, broken = soaked(tiny=420, larger=14, seed=1)
     assert broken == []
     assert tally["optimum_lower"] >= 400
@@ -470,3 +470,17 @@ def test_where_time_is_short_blocks_are_drawn_if_that_is_allowed(monkeypatch):
     never = certify(X, labels, seconds=3, **options)
     assert never.relative_gap_probabilistic is None
     assert never.level == "blocks"
+
+
+@pytest.mark.parametrize("effort", proving.LEVELS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_one_cluster_is_the_best_of_all_that_there_are(effort, weighted):
+    """Every level above "free" said 0 of it, and no gap."""
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    weights = np.random.default_rng(1).uniform(0.5, 2, 40) if weighted else None
+    found = certify(X, np.zeros(40, int), kernel="linear", effort=effort, sample_weight=weights)
+    d = np.ones(40) if weights is None else weights
+    truth = float(d @ np.square(X - d @ X / d.sum()).sum(axis=1))
+    assert found.optimum_lower <= truth <= found.objective_upper
+    assert found.relative_gap < 1e-9
+    assert certify(np.ones((9, 2)), [0] * 9, kernel="linear", effort=effort).relative_gap == 0

@@ -31,9 +31,9 @@ def dense_cut(model, X, labels):
     return len(inside) - sum(inside)
 
 
-def test_long_clusters_and_clusters_that_touch_are_found_where_eigenvectors_alone_lose_them():
+def test_long_clusters_and_clusters_that_touch_are_found_where_eigenvectors_alone_lose_them(seeds):
     walked, alone = [], []
-    for seed in range(4):
+    for seed in seeds(4):
         X, y = make_moons(1000, noise=0.1, random_state=seed)
         walked.append(nmi(y, KernelKMeans(2, random_state=seed).fit_predict(X)))
         alone.append(nmi(y, KernelKMeans(2, rank=2, random_state=seed).fit_predict(X)))
@@ -41,16 +41,16 @@ def test_long_clusters_and_clusters_that_touch_are_found_where_eigenvectors_alon
     assert np.median(alone) < 0.8
 
 
-def test_three_spirals_are_found_in_every_draw():
-    for seed in range(5):
+def test_three_spirals_are_found_in_every_draw(seeds):
+    for seed in seeds(5):
         X, y = spirals(seed)
         assert nmi(y, KernelKMeans(3, random_state=seed).fit_predict(X)) > 0.95
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_no_walk_makes_the_cut_larger_than_the_embedding_alone_does(weighted):
+def test_no_walk_makes_the_cut_larger_than_the_embedding_alone_does(weighted, seeds):
     improved = 0
-    for seed in range(8):
+    for seed in seeds(8):
         X, _ = make_blobs(400, centers=4, cluster_std=2.0, random_state=seed)
         weights = np.random.default_rng(seed).uniform(0.5, 2, 400) if weighted else None
         fits = [

@@ -54,7 +54,10 @@ def neighbor_agreement(
     0.0
     """
     X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
-    labels = np.unique(column_or_1d(labels), return_inverse=True)[1]
+    given = column_or_1d(labels)
+    if given.dtype.kind in "fO" and any(one is None or one != one for one in given.tolist()):
+        raise ValueError("labels hold None or NaN: every row needs a cluster. Leave such rows out.")
+    labels = np.unique(given, return_inverse=True)[1]
     n = X.shape[0]
     if len(labels) != n:
         raise ValueError(f"labels has {len(labels)} entries, and X has {n} rows. Give one a row.")

@@ -90,7 +90,9 @@ def proven_certificate(
         if known is None:
             known = objective_known(operator, labels, asked, run)
         scale = cut_scale(operator)
-        if asked.effort == "free" or asked.n_clusters == 1:
+        if asked.n_clusters == 1:
+            return _told(_of_one_cluster(known), scale), None
+        if asked.effort == "free":
             return _told(known, scale), None
         refused = _no_blocks(operator, asked, len(labels))
         if refused is not None:
@@ -110,6 +112,15 @@ def proven_certificate(
         if bound.interrupted and asked.seconds is None:
             raise KeyboardInterrupt  # nobody asked for as much as there is time for
         return with_bound(known, bound, scale), bound
+
+
+def _of_one_cluster(known: Certificate) -> Certificate:
+    """Return the certificate of the only labels that there are: their objective is the least."""
+    if known.objective_upper is None or known.objective_lower is None:
+        return known
+    least, most = known.objective_lower, known.objective_upper
+    relative = most / least - 1 if least > 0 else 0.0
+    return replace(known, optimum_lower=least, relative_gap=relative, reason=None)
 
 
 def objective_known(

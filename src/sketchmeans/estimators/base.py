@@ -24,6 +24,7 @@ from sketchmeans.estimators.checks import (
     check_weights,
     describe_text,
     plain_array,
+    refuse_masked,
 )
 from sketchmeans.estimators.memory import Plan, copied_bytes, parse_bytes
 from sketchmeans.estimators.progress import CallbackSupportMixin
@@ -120,6 +121,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         """Return X as a float array or CSR matrix, without a copy where that can be."""
         if isinstance(X, Rows):
             return self._check_elsewhere(X)
+        refuse_masked(X)
         if given_rows:
             # NOTE: a memory map is not searched for NaN here, which would read it once more; the
             # pass meets every entry and says where it found one.

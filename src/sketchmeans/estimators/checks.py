@@ -16,7 +16,7 @@ from sketchmeans.kernels import ALIASES, KERNELS, kernel_class
 from sketchmeans.kernels.bandwidth import resolve_gamma
 from sketchmeans.kernels.neighbors import NeighborOptions
 from sketchmeans.operators.graphs import first_asymmetry, refuse_stored
-from sketchmeans.text import called, setting
+from sketchmeans.text import called, counted, setting
 
 PAIRS = 1000
 """Entries of a precomputed kernel that are compared with their mirror images before a pass."""
@@ -146,6 +146,19 @@ def check_clusters(n_clusters: int, n: int) -> None:
         raise ValueError(
             f"{called('n_clusters')}={n_clusters} exceeds n_samples={n}: every cluster needs at "
             f"least one sample. Lower {called('n_clusters')}."
+        )
+
+
+def refuse_masked(X: Any) -> None:
+    """Refuse values that are masked, which are missing ones.
+
+    NOTE: scikit-learn's checks pass such an array, and take what lies behind the mask.
+    """
+    masked = int(np.ma.count_masked(X)) if isinstance(X, np.ma.MaskedArray) else 0
+    if masked:
+        raise ValueError(
+            f"X is a masked array with {counted(masked, 'masked value')}: kernels need all of "
+            "them. Fill them in, such as X.filled(0), or leave their rows out."
         )
 
 

@@ -333,7 +333,7 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         if isinstance(refined, RefinedByLandmarks):
             self.stats_["objective"] = "an upper bound of the exact one, by landmarks"
         elif embedded.operator is not None:  # exact distances need all samples
-            self._samples = embedded.operator.for_new_points()
+            self._samples = embedded.new_points
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:
         """Fit, and return ``embedding_``."""

@@ -10,12 +10,18 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blas import OneBlasThread
+from sketchmeans.blocks import gram
 from sketchmeans.engine import ALONE, Run
 from sketchmeans.lowrank.core import CUT, judge, measured_pass, noise_level
 from sketchmeans.lowrank.filtered import filtered, is_filtered
 from sketchmeans.lowrank.result import Cost, Facts, LowRank, warn_indefinite
 from sketchmeans.lowrank.sparse_features import from_sparse_features
-from sketchmeans.operators import FeatureOperator, KernelOperator, NeighborOperator
+from sketchmeans.operators import (
+    FeatureOperator,
+    KernelOperator,
+    NeighborOperator,
+    NewPoints,
+)
 
 DENSE_LIMIT = 3000
 """Samples up to which K is formed as a matrix: 72 MB in float64."""
@@ -76,7 +82,19 @@ def exact(operator: KernelOperator, *, rank: int, seed: int = 0, run: Run = ALON
         eta=eta,
         cost=found.cost + Cost(entries=operator.diagonal_entries),
         negative_mass=negative,
+        new_points=_as_fine(operator) if decompose is _dense else None,
     )
+
+
+def _as_fine(operator: KernelOperator) -> NewPoints | None:
+    """Return the kernel of new points with all samples as K was formed, where its tiles are not.
+
+    NOTE: K in float64 has eigenvectors that float32 does not see: entries that are off by 1e-7
+    would be divided by √λ of 1e-6 (test_new_points_of_exact_eigenvectors_are_as_fine_as_these).
+    """
+    if operator.dtype == np.float64 or operator.data is None:
+        return None
+    return operator.landmarks_at(operator.data)
 
 
 @dataclass(frozen=True)
@@ -150,11 +168,15 @@ def _from_features(
         keep = values > CUT * eta * values.max(initial=0.0)
         values, V = values[keep], V[:, keep]
         factor = operator.product(V, run)
+        # NOTE: the inverse of the factor's own Gram matrix, not of the eigenvalues: V leans towards
+        # the first eigenvector by eps, which one over λ of the last would make an error of √λ₁.
+        root = np.sqrt(values)
+        inverse = np.linalg.inv(gram(factor, factor) / np.outer(root, root)) / np.outer(root, root)
     return LowRank(
         factor=factor,
         eigenvalues=values,
         rank=len(values),
-        dual=_dual(operator, factor / values),
+        dual=_dual(operator, factor @ inverse),
         facts=Facts(float(diagonal.sum()), rounding, result.row_sums, result.sum_of_squares),
         eta=eta,
         cost=cost + Cost(entries=n, audit_entries=checked),

@@ -1,0 +1,61 @@
+"""Every statistical test with other seeds, and every property with other examples.
+
+A test is statistical if it takes ``seeds`` (``tests/conftest.py``): draws 1 to 99 have other data,
+sketches and starts than ``make test``, whose draw is 0. One that fails for some of them has a
+threshold that chance can cross, or has found something.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from soak.running import Cases, Check
+
+ROOT = Path(__file__).parents[1]
+SECONDS = 1500
+FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)(.*)$", re.MULTILINE)
+PROPERTIES = ("tests/test_properties.py", "tests/test_fit_properties.py")
+
+
+def _tested(arguments: list[str], **environment: str) -> tuple[int, list[str]]:
+    """Run pytest; return how many tests passed, and what failed."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rfE", "--tb=line"]
+    out = subprocess.run(
+        [*command, *arguments],
+        env={**os.environ, **environment},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+    )
+    failed = [f"{name}{why}" for name, why in FAILED.findall(out.stdout)]
+    if out.returncode not in (0, 1) or (out.returncode == 1 and not failed):
+        failed.append(f"pytest ended with {out.returncode}: {out.stdout[-500:]}{out.stderr[-500:]}")
+    passed = re.search(r"(\d+) passed", out.stdout)
+    return int(passed[1]) if passed else 0, failed
+
+
+def statistical(seed: int, count: int) -> Cases:
+    """Run the statistical tests with so many draws, from the seed on."""
+    for draw in range(seed, seed + count):
+        passed, failed = _tested(["tests"], SKETCHMEANS_SEED=str(draw))
+        yield f"of {passed + len(failed)} tests", [f"draw {draw}: {text}" for text in failed]
+
+
+def properties(seed: int, count: int) -> Cases:
+    """Let Hypothesis draw other examples, so many times."""
+    for draw in range(seed, seed + count):
+        asked = [*PROPERTIES, f"--hypothesis-seed={draw}"]
+        passed, failed = _tested(asked, SKETCHMEANS_PROPERTIES="drawn")
+        yield f"of {passed + len(failed)} tests", [f"examples {draw}: {text}" for text in failed]
+
+
+CHECKS = {
+    "statistical tests": Check(100, statistical),
+    "properties": Check(100, properties),
+}
