@@ -17,20 +17,9 @@ BATCH = 1 << 15
 """Rows that are decoded at once."""
 STRIP = 1 << 12
 """Rows that are turned from columns into rows at once: they stay in the processor's cache."""
-NUMBERS = [
-    "float",
-    "double",
-    "halffloat",
-    "bool",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-]
+NUMBERS = {"float", "double", "halffloat", "bool"} | {
+    f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
 
 
 class ParquetSource(Source):
