@@ -42,7 +42,7 @@ ROOMS = {
     "datasets": "",
     "reproduce": "engine sketches operators lowrank estimators advice plotting datasets",
     "io": "",
-    "cli": "datasets io estimators advice models report reproduce",
+    "cli": "disk datasets io estimators advice models report reproduce",
     "__main__": "cli",
     "__init__": "lowrank certificate estimators advice models",
 }

@@ -76,7 +76,11 @@ def blocks_of(array: Any) -> Iterable[Any]:
 def npy_file(path: Path, shape: tuple[int, ...], dtype: Any) -> Iterator[Callable[[Any], None]]:
     """Open a .npy file of an array of this shape; yield what appends the next rows."""
     with path.open("wb") as file:
-        header = {"descr": npy.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+        header = {
+            "descr": npy.dtype_to_descr(np.dtype(dtype)),
+            "fortran_order": False,
+            "shape": shape,
+        }
         npy.write_array_header_1_0(file, header)
 
         def append(block: Any) -> None:

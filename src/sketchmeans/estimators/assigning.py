@@ -55,11 +55,12 @@ class Assigning(KernelEstimator):
 
     def _predict(self, X: Any, run: Run, out: Any = None) -> IntArray:
         check_is_fitted(self)
-        shape: tuple[int, ...] = ()
+
+        def assign(rows: Any, run: Run) -> IntArray:
+            return self._assign(rows, run, measure=False)[0]
+
         with OneBlasThread():
-            return in_blocks(
-                self, X, lambda rows: self._assign(rows, run, measure=False)[0], shape, out
-            )
+            return in_blocks(self, X, assign, (), out, run)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the objective of X: of the training data, −inertia_.

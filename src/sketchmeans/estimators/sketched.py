@@ -383,11 +383,11 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         array of shape (n_points, rank_)
         """
         check_is_fitted(self)
-        return in_blocks(self, X, self._embed_new, (self.rank_,), out)
+        return in_blocks(self, X, self._embed_new, (self.rank_,), out, self._run())
 
-    def _embed_new(self, X: Any) -> FloatArray:
+    def _embed_new(self, X: Any, run: Run) -> FloatArray:
         """Embed points that were checked."""
-        embedding = self._new_points.against(X).multiply(self._dual, self._run())
+        embedding = self._new_points.against(X).multiply(self._dual, run)
         return embedding.astype(X.dtype if X.dtype == np.float32 else np.float64, copy=False)
 
 

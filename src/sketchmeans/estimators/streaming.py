@@ -21,7 +21,7 @@ from sketchmeans.disk import Desk, FileRows, Outputs, as_source, is_source
 from sketchmeans.disk.ahead import Ahead
 from sketchmeans.disk.outputs import Results
 from sketchmeans.disk.sources import float_dtype, is_memory_map
-from sketchmeans.engine import Crew
+from sketchmeans.engine import Crew, Run
 from sketchmeans.estimators.embedded import Embedded
 from sketchmeans.estimators.memory import parse_bytes
 
@@ -66,10 +66,14 @@ def as_array(estimator: Any, X: Any) -> Any:
 
 def is_large(estimator: Any, X: Any) -> bool:
     """Whether a memory map is too large to be worked on as if it were in memory."""
-    limit = parse_bytes(estimator.memory_limit)
-    if limit is None:
-        limit = machine_bytes()
-    return SHARE * X.shape[0] * X.shape[1] * float_dtype(X.dtype).itemsize > limit
+    size = X.shape[0] * X.shape[1] * float_dtype(X.dtype).itemsize
+    return size > most_in_memory(estimator.memory_limit)
+
+
+def most_in_memory(memory_limit: Any) -> int:
+    """Return how many bytes of rows are worked on in memory."""
+    limit = parse_bytes(memory_limit)
+    return (machine_bytes() if limit is None else limit) // SHARE
 
 
 def machine_bytes() -> int:
@@ -151,7 +155,12 @@ def take_plan(X: Any, n_threads: int) -> None:
 
 
 def in_blocks(
-    estimator: Any, X: Any, work: Callable[[Any], Any], shape: tuple[int, ...], out: Any
+    estimator: Any,
+    X: Any,
+    work: Callable[[Any, Run], Any],
+    shape: tuple[int, ...],
+    out: Any,
+    run: Run,
 ) -> Any:
     """Return what ``work`` makes of new points, a result of this shape for each.
 
@@ -160,11 +169,12 @@ def in_blocks(
     outputs = Outputs({"out": out})
     outputs.check()
     if not is_source(X) and not (is_memory_map(X) and X.ndim == 2 and is_large(estimator, X)):
-        found = work(estimator._check_new(X))
+        found = work(estimator._check_new(X), run)
         return outputs.write(out=found).get("out", found)
     source = as_source(X)
     check_columns(estimator, source)
-    first = work(source.read(0, min(1, source.shape[0])))
+    silent = replace(run, progress=None)
+    first = work(source.read(0, 1), silent)
     results = Results(source.shape[0], shape, first.dtype)
     size = points_at_once(estimator, source)
     cuts = row_blocks(source.shape[0], size)
@@ -176,9 +186,10 @@ def in_blocks(
         return block
 
     with results.opened(out) as append, Crew(1) as crew, Ahead(read, cuts, 2, crew) as blocks:
-        for _, block in blocks:
-            append(work(block))
+        for index, block in blocks:
+            append(work(block, silent))
             blocks.done()
+            run.report(cuts[index].stop, source.shape[0])
     return results.found(out)
 
 
