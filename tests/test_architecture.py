@@ -35,7 +35,7 @@ ROOMS = {
     "estimators": "kernels engine sketches operators disk lowrank certificate",
     "metrics": "",
     "dask": "engine estimators",
-    "advice": "engine operators lowrank certificate estimators metrics",
+    "advice": "engine operators disk lowrank certificate estimators metrics",
     "models": "kernels operators lowrank certificate estimators",
     "plotting": "certificate estimators advice",
     "report": "certificate estimators advice plotting",
