@@ -13,7 +13,11 @@ import pytest
 import shell
 from sketchmeans import KernelEmbedding, KernelKMeans
 from sketchmeans.disk.scratch import scratch_array
+from sketchmeans.engine import Run
 from sketchmeans.io.room import Growing, Room
+from sketchmeans.lowrank import one_pass
+from sketchmeans.operators import PrecomputedOperator
+from sketchmeans.sketches import HadamardSketch
 from test_disk import NEIGHBORS, Recorded, rows
 
 LINUX = pytest.mark.skipif(
@@ -263,9 +267,9 @@ def test_a_precomputed_kernel_in_a_file_is_read_once_a_pass_and_in_order(tmp_pat
     np.save(tmp_path / "K.npy", np.exp(-0.01 * ((X[:, None] - X) ** 2).sum(-1)).astype(np.float32))
     K = np.load(tmp_path / "K.npy", mmap_mode="r").view(Counted)
     ASKED.clear()
-    model = KernelEmbedding(5, kernel="precomputed", method="one-pass", n_passes=3, n_jobs=2)
-    model.fit(K)
-    assert model.stats_["passes"] == 3
+    operator = PrecomputedOperator(K, dtype=np.float32)
+    found = one_pass(operator, HadamardSketch(N, 10, 0), rank=5, n_passes=3, run=Run(2))
+    assert found.cost.passes == 3
     assert [start for start, _ in ASKED] == [*range(0, N, 256)] * 3
     assert sum(stop - start for start, stop in ASKED) == 3 * N
     by_path = KernelEmbedding(5, kernel="precomputed", method="one-pass", random_state=0)
