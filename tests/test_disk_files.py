@@ -126,11 +126,8 @@ def test_a_fit_that_is_killed_leaves_nothing_behind(how, tmp_path):
     assert process.stdout.readline() == "in the middle\n"
     start = time.perf_counter()
     process.send_signal(how)
-    if how == signal.SIGINT:  # the thread that reads sleeps; who asked to end waits no longer
-        time.sleep(1)
-        process.kill()
-    process.wait()
-    assert time.perf_counter() - start < 10
+    assert process.wait() != 0
+    assert time.perf_counter() - start < 10  # the thread that reads would sleep for a minute
     assert os.listdir(tmp_path) == []
 
 

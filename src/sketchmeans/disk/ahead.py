@@ -50,7 +50,8 @@ class Ahead(Generic[Request]):
     def __exit__(self, *error: object) -> None:
         self._stopped = True
         self._room.put(None)
-        self._thread.join()
+        # After Ctrl-C nobody waits for a slow disk: the thread ends when it has its block.
+        self._thread.join(None if error[0] is None else _PATIENCE)
 
     def _work(self) -> None:
         for index, request in enumerate(self._requests):

@@ -74,6 +74,10 @@ class FileRows(Rows):
             few = np.arange(start, stop, step)
         return self.source.take(np.asarray(few))
 
+    def put(self, few: Any, values: Any) -> None:
+        """Write some rows in place, of an array in a scratch file."""
+        self.source.mapped[few] = values
+
     def whole(self) -> Any:
         """Return all rows as an array: a memory map, of the file itself or of a scratch file."""
         if (mapped := self.source.mapped) is not None:

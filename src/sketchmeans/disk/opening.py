@@ -12,6 +12,9 @@ from sketchmeans.disk.parquet import ParquetSource
 from sketchmeans.disk.sources import ArraySource, Source
 from sketchmeans.rows import Rows
 
+IN_MEMORY = ("__array_interface__", "__dlpack__", "__dask_graph__", "iloc", "columns")
+"""What arrays and frames have that are in memory, or are computed as a whole."""
+
 
 def is_source(X: Any) -> bool:
     """Whether X is no array, and has rows to be read: a path, or anything with slices of rows.
@@ -22,7 +25,7 @@ def is_source(X: Any) -> bool:
         return True
     if isinstance(X, np.ndarray | np.generic | Rows) or sparse.issparse(X):
         return False
-    if any(hasattr(X, name) for name in ("__array_interface__", "__dlpack__", "iloc", "columns")):
+    if any(hasattr(X, name) for name in IN_MEMORY):
         return False
     if not all(hasattr(X, name) for name in ("shape", "dtype", "__getitem__")):
         return False
