@@ -1,7 +1,8 @@
 """Everyone against everyone, and a line for every target beside the kept run's: ``make bench``.
 
 The default set takes about ten minutes; ``--full`` adds a million samples, slower rivals, the
-proofs of ``certified`` and workers of a Dask cluster, and takes more than an hour. The other
+proofs of ``certified``, workers of a Dask cluster and files that are larger than memory, and takes
+more than an hour. The other
 scripts (``tile_parts``, ``native_switches``, ``hadamard_switch``, ``feature_switch``,
 ``method_switch``, ``many_rows``, ``methods``, ``defaults``) are the evidence behind constants and
 defaults; run them by name. ::
@@ -27,6 +28,7 @@ from benchmarks import (
     landmark_rates,
     linear_growth,
     native_tile,
+    out_of_core,
     peak_memory,
     transform_speed,
 )
@@ -60,6 +62,7 @@ def main(arguments: list[str] | None = None) -> None:
     if options.full:
         main_set["certified"] = lambda: certified.main(full)
         main_set["dask_scaling"] = lambda: dask_scaling.main([])
+        main_set["out_of_core"] = lambda: out_of_core.main([])
     found = environment()
     print(facts(found), flush=True)
     command = " ".join(["python -m benchmarks", *full])

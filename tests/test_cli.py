@@ -13,7 +13,7 @@ from shell import sketchmeans as run
 from sketchmeans import KernelKMeans, choose, compare, load
 from sketchmeans.datasets import make_rings
 from tables import KINDS, write_numbers
-from test_model_files import apply, put_together, take_apart
+from forged_models import apply, put_together, take_apart
 
 
 def test_every_format_gives_the_same_labels(tmp_path):

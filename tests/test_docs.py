@@ -40,6 +40,18 @@ def test_the_code_of_the_page_on_clusters_runs(tmp_path):
     assert "dask.array<sketchmeans-rows" in done.stdout
 
 
+def test_the_code_and_the_commands_of_the_page_on_large_files_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    space = run_blocks("docs/out_of_core.md")
+    assert isinstance(space["model"].labels_, np.memmap)
+    assert np.array_equal(np.load("new.npy"), np.load("labels.npy"))
+    (block,) = re.findall(r"```sh\n(.*?)```", (ROOT / "docs/out_of_core.md").read_text(), re.DOTALL)
+    for command in block.splitlines():
+        shown = shell.typed(command, tmp_path)
+        assert shown.returncode == 0, (command, shown.stderr)
+    assert len(np.load("new-labels.npy")) == len(pd.read_csv("new-digits.csv"))
+
+
 def test_the_commands_of_the_readme_run_as_written(tmp_path):
     blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     commands = [line for block in blocks for line in block.splitlines() if "sketchmeans " in line]
@@ -80,7 +92,7 @@ def test_the_kernel_sketch_and_method_of_the_contributing_page_work(points):
     "page",
     [
         *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/scale.md"),
-        *("docs/benchmarks/README.md", "docs/reliability.md"),
+        *("docs/benchmarks/README.md", "docs/out_of_core.md", "docs/reliability.md"),
     ],
 )
 def test_files_and_commands_that_the_documents_name_exist(page):

@@ -63,6 +63,8 @@ class Rows(ABC):
     """Numbers that sparse rows store; None where rows are dense."""
     names: list[str] | None = None
     """Of the columns, where they have some."""
+    spills = False
+    """Whether what stays with these rows is put in files of this machine, and takes no memory."""
     ndim = 2
 
     def __len__(self) -> int:

@@ -5,7 +5,7 @@ how many clusters there are without a kernel. ``guidance`` says what to do next 
 ``plain`` is K-means without a kernel beside it, ``rivals`` are the rows of a comparison that are
 not ours.
 
-May import: engine, operators, lowrank, certificate, estimators, metrics.
+May import: engine, operators, disk, lowrank, certificate, estimators, metrics.
 """
 
 from sketchmeans.advice.choosing import choose

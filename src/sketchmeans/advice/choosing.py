@@ -24,6 +24,7 @@ from sketchmeans.advice.evidence import (
     python_line,
     stability,
 )
+from sketchmeans.advice.few import CHOSEN, few_of
 from sketchmeans.advice.together import choose_together
 from sketchmeans.certificate.moments import moments
 from sketchmeans.checks import check_count
@@ -120,13 +121,34 @@ def choose(
     asked = {"n_splits": n_splits, "seed": seed}
     if not ({*options} - RUNNING or trace is not None or isinstance(X, ColumnStream)):
         choice = choose_together(X, tried, options, **asked)
-    elif KernelKMeans(**options).kernel == "neighbors":
+    else:
+        choice = _choose_for_one(X, tried, options, gammas, trace, **asked)
+    return choice.running(python_line(choice, known))
+
+
+def _choose_for_one(
+    X: Any,
+    tried: list[int],
+    options: dict[str, Any],
+    gammas: Iterable[Any] | None,
+    trace: float | None,
+    *,
+    n_splits: int,
+    seed: int,
+) -> Choice:
+    """Recommend for one kernel; of very many rows some are looked at, and the caption says so."""
+    kernel = KernelKMeans(**options).kernel
+    X, _, said = few_of(X, CHOSEN, kernel, seed)
+    asked = {"n_splits": n_splits, "seed": seed}
+    if isinstance(kernel, str) and kernel == "neighbors":
         _refuse_widths(gammas, trace)
         choice = choose_by_cut(X, tried, options, **asked)
     else:
         share = TRACE if trace is None else trace
         choice = _choose_by_sketch(X, tried, _given(options, gammas), trace=share, **asked)
-    return choice.running(python_line(choice, known))
+    if not said:
+        return choice
+    return replace(choice, table=replace(choice.table, caption=f"{choice.table.caption} {said}."))
 
 
 def _given(options: dict[str, Any], gammas: Iterable[Any] | None) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils import check_random_state
 
 from sketchmeans._arrays import Array, FloatArray, IntArray
+from sketchmeans.advice.few import COMPARED, few_of
 from sketchmeans.advice.rivals import PLAIN, RIVALS, Found, objection
 from sketchmeans.certificate.objective import exact_objective, memberships
 from sketchmeans.engine.run import ALONE, Run
@@ -101,7 +102,8 @@ def compare(
     Parameters
     ----------
     X : array or CSR matrix of shape (n_samples, n_features)
-        Or the kernel matrix, with ``kernel="precomputed"``.
+        Or rows in a file, of which as of others 50,000 at the most are taken, drawn by the seed; or
+        the kernel matrix, with ``kernel="precomputed"``.
     n_clusters : int
     y : array of shape (n_samples,), optional
         True labels, for accuracy, ARI and NMI.
@@ -138,6 +140,8 @@ def compare(
     rank = n_clusters if rank is None else rank
     width = 2 * rank if width is None else width
     seeds = check_random_state(random_state).randint(2**31 - 1, size=n_seeds)
+    X, chosen, said = few_of(X, COMPARED, options.get("kernel"), int(seeds[0]))
+    y = y if y is None or chosen is None else np.asarray(y)[chosen]
     tell = progress or (lambda name, done, total: None)
     rows = []
     for names, own in plan:
@@ -147,6 +151,7 @@ def compare(
         f"{n_clusters} clusters, rank {rank}, {width} numbers per sample, mean over "
         f"{n_seeds} seeds; kernel errors and objectives are exact"
     )
+    caption += f"; {said}" if said else ""
     if kernels is not None:
         caption += ". Objectives can be compared only within a kernel, and so can what is above "
         caption += "the least; neighbor agreement can be compared across kernels"

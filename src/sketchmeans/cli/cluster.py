@@ -23,7 +23,13 @@ from sketchmeans.cli.options import (
     run_options,
     verbosity,
 )
-from sketchmeans.cli.reading import keep_preparation, read, reading_options, training_options
+from sketchmeans.cli.reading import (
+    keep_preparation,
+    read,
+    reading_options,
+    room_for,
+    training_options,
+)
 
 if TYPE_CHECKING:
     from sketchmeans.io import TableData
@@ -133,7 +139,8 @@ def command(
     zip), Excel, Parquet, Feather, Arrow, NPY or NPZ; - is standard input.
     """
     _check_outputs(data, outputs, force=force, as_json=as_json)
-    table = read(data, quiet=quiet, **reading)
+    room = room_for(data, fitting.get("memory_limit"), *outputs.values())
+    table = read(data, quiet=quiet, room=room, **reading)
 
     from sketchmeans.estimators import KernelKMeans
 

@@ -15,7 +15,7 @@ from sketchmeans.cli.options import (
     refuse_shared,
     stages,
 )
-from sketchmeans.cli.reading import read_prepared, reading_options
+from sketchmeans.cli.reading import read_prepared, reading_options, room_for
 
 
 @click.command(
@@ -39,6 +39,11 @@ from sketchmeans.cli.reading import read_prepared, reading_options
     show_default=True,
     help="Where to write the labels: .csv, .tsv, .parquet, .feather or .npy; - is standard output.",
 )
+@click.option(
+    "--memory-limit",
+    metavar="SIZE",
+    help='As "2GB": where the rows do not fit, they are read from a scratch file in blocks.',
+)
 @click.option("--jobs", type=int, metavar="N", help="Threads; all cores if left out.")
 @click.option("--force", is_flag=True, help="Overwrite a file that exists.")
 @output_options
@@ -47,6 +52,7 @@ def command(
     data: str,
     reading: dict[str, Any],
     output: str,
+    memory_limit: str | None,
     jobs: int | None,
     force: bool,
     as_json: bool,
@@ -71,13 +77,14 @@ def command(
     refuse_shared({"MODEL": model, "--output": output})
     check_output(output, force=force, labels=True)
     fitted = loaded(model)
-    table = read_prepared(fitted, data, quiet=quiet, **reading)
+    room = room_for(data, memory_limit, output)
+    table = read_prepared(fitted, data, quiet=quiet, room=room, **reading)
     rows = len(table.rows)
     estimator, X = through_steps(fitted, table.X)
     with stages(quiet) as show:
         show("predict", 0, rows, (rows, "rows"), count=True)
         labels = predicted(
-            estimator.set_params(n_jobs=jobs),
+            estimator.set_params(n_jobs=jobs, memory_limit=memory_limit),
             X,
             lambda done, total: show("predict", done, total, (rows, "rows"), count=True),
         )

@@ -89,6 +89,32 @@ training_options = gathered(
 )
 
 
+SMALL = 64_000_000
+"""Bytes of a file up to which nobody asks whether its rows are too many for memory."""
+
+
+def room_for(data: str, memory_limit: str | None, *outputs: str | None) -> Any:
+    """Return where the rows of a file are put: in a scratch file, where memory is too small.
+
+    That lies beside the first output, or with other temporary files, and is gone at the end.
+    """
+    import os
+    from functools import partial
+    from pathlib import Path
+
+    from sketchmeans.io.room import Room
+
+    is_small = os.path.isfile(data) and os.path.getsize(data) < SMALL
+    if memory_limit is None and is_small:
+        return Room()
+
+    from sketchmeans.disk.scratch import scratch_array
+    from sketchmeans.estimators.streaming import most_in_memory
+
+    named = [Path(path).absolute().parent for path in outputs if path not in (None, "-")]
+    return Room(most_in_memory(memory_limit), partial(scratch_array, named[0] if named else None))
+
+
 def read(data: str, *, quiet: bool, **options: Any) -> TableData:
     """Read the table of a command, and tell of what was guessed, left out or filled in."""
     from sketchmeans.io import read_table

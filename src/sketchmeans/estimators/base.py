@@ -28,6 +28,7 @@ from sketchmeans.estimators.checks import (
 )
 from sketchmeans.estimators.memory import Plan, copied_bytes, parse_bytes
 from sketchmeans.estimators.progress import CallbackSupportMixin
+from sketchmeans.estimators.streaming import as_array
 from sketchmeans.kernels import kernel_class, make_kernel
 from sketchmeans.kernels.bandwidth import resolve_gamma
 from sketchmeans.kernels.neighbors import NeighborOptions
@@ -111,6 +112,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     def _prepare(self, X: Any, sample_weight: Any, seed: int) -> Checked:
         """Check the data and the weights, and make the operator."""
         given_rows = self.kernel == "precomputed"
+        X = as_array(self, X)
         checked = self._check_data(X, reset=True, given_rows=given_rows)
         self._check_size(checked.shape[0])
         weights = check_weights(sample_weight, checked.shape[0])
@@ -122,6 +124,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         if isinstance(X, Rows):
             return self._check_elsewhere(X)
         refuse_masked(X)
+        X = as_array(self, X)
         if given_rows:
             # NOTE: a memory map is not searched for NaN here, which would read it once more; the
             # pass meets every entry and says where it found one.

@@ -9,19 +9,18 @@ import numpy as np
 from sklearn.base import ClusterMixin
 
 from sketchmeans._arrays import FloatArray, IntArray
-from sketchmeans.blas import OneBlasThread
 from sketchmeans.checks import check_count, check_number
-from sketchmeans.engine import Run
+from sketchmeans.disk import Outputs
+from sketchmeans.estimators.assigning import Assigning
 from sketchmeans.estimators.base import Checked
-from sketchmeans.estimators.checks import check_clusters, check_count_or_auto, check_weights
+from sketchmeans.estimators.checks import check_clusters, check_count_or_auto
 from sketchmeans.estimators.deciding import Decision
 from sketchmeans.estimators.distinct import warn_of_equal_samples
 from sketchmeans.estimators.documents import described_by
 from sketchmeans.estimators.embedded import Embedded
 from sketchmeans.estimators.embedding import KernelEmbedding
-from sketchmeans.estimators.kmeans import inertia, move_centers, nearest_centers
+from sketchmeans.estimators.kmeans import inertia, move_centers
 from sketchmeans.estimators.landmark_lloyd import (
-    LandmarkCentroids,
     RefinedByLandmarks,
     refine_by_landmarks,
 )
@@ -36,7 +35,9 @@ from sketchmeans.estimators.proofs import (
     proves,
     refuse_proof,
 )
-from sketchmeans.estimators.sketched import SketchedEstimator, work_of
+from sketchmeans.estimators.sizing import work_of
+from sketchmeans.estimators.sketched import SketchedEstimator
+from sketchmeans.estimators.streaming import settle_points, written
 from sketchmeans.estimators.walks import cluster_rows
 from sketchmeans.lowrank import ColumnStream
 from sketchmeans.lowrank.result import Cost
@@ -45,7 +46,7 @@ from sketchmeans.text import called
 
 
 @described_by(KernelEmbedding)
-class KernelKMeans(ClusterMixin, SketchedEstimator):
+class KernelKMeans(ClusterMixin, Assigning, SketchedEstimator):
     """Kernel K-means for data whose kernel matrix nobody can store.
 
     With the default kernel, "neighbors", the samples are the vertices of a graph that is never
@@ -207,18 +208,34 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
         )
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        out: Any = None,
+        embedding_out: Any = None,
+    ) -> Self:
         """Cluster the rows of X.
 
         Parameters
         ----------
-        X : array or CSR matrix of shape (n_samples, n_features), or ColumnStream
-            For ``kernel="precomputed"`` the kernel matrix, which may be a memory map, or sparse: of
-            a graph, ``sketchmeans.graphs`` makes one.
+        X : array or CSR matrix of shape (n_samples, n_features), rows in a file, or ColumnStream
+            A memory map that is large beside ``memory_limit`` or the memory, and anything else with
+            a shape, a dtype and slices of rows (HDF5, Zarr), or the path of a .npy or Parquet file
+            or of a folder of these, is read in blocks. For ``kernel="precomputed"`` the kernel
+            matrix, which may be a memory map, or sparse: of a graph, ``sketchmeans.graphs`` makes
+            one.
         y : ignored
         sample_weight : array of shape (n_samples,), optional
             Weights of the samples in the objective.
+        out, embedding_out : path, optional
+            New .npy files for labels and embedding, which appear whole or not at all; ``labels_``
+            and ``embedding_`` are then memory maps of them.
         """
+        outputs = Outputs({"out": out, "embedding_out": embedding_out})
+        outputs.check()
         with self._fitting(), FitProgress(self, 6) as progress:
             if isinstance(X, ColumnStream) and self.n_refine not in ("auto", 0):
                 raise ValueError(
@@ -227,7 +244,7 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
                 )
             if isinstance(X, ColumnStream):
                 refuse_proof(self, "a ColumnStream, whose kernel is gone")
-            embedded = self._embed(X, sample_weight, progress)
+            embedded = self._embed(X, sample_weight, progress, outputs.folder)
             check_clusters(self.n_clusters, len(embedded.embedding))
             one_start = replace(embedded, decision=replace(embedded.decision, n_init=1))
             fitted = self._cluster(embedded if not self.tol_certified else one_start, progress)
@@ -236,13 +253,15 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
                 more = self._cluster(fitted.embedded_with(embedded.decision), progress, fitted)
                 fitted = min(fitted, more, key=lambda one: one.certificate.objective_upper or 0.0)
                 fitted = replace(fitted, embedded=more.embedded)
-        embedded, refined = fitted.embedded, fitted.refined
+            embedded, labels = written(outputs, fitted.embedded, fitted.labels)
+        refined = fitted.refined
         self._publish(embedded, progress.seconds)
         self.certificate_ = fitted.certificate
         self.n_iter_ = fitted.start.n_iter_
         self.cluster_centers_ = fitted.start.cluster_centers_
-        self.labels_ = fitted.labels
+        self.labels_ = labels
         self._settle(embedded, refined)
+        settle_points(self)
         if embedded.decision.walks:
             self.stats_["walk"] = fitted.steps
         samples = None if embedded.operator is None else embedded.operator.data
@@ -342,49 +361,3 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IntArray:
         """Fit, and return ``labels_``."""
         return self.fit(X, sample_weight=sample_weight).labels_
-
-    def _assign(self, X: Any, run: Run, *, measure: bool) -> tuple[IntArray, FloatArray]:
-        """Return the nearest cluster of each point and, if measured, its squared distance."""
-        X = self._check_new(X)
-        if self._centroids is not None:
-            points = self._samples or self._new_points
-            diagonal = points.diagonal_of(X) if measure else np.zeros(X.shape[0])
-            if isinstance(self._centroids, LandmarkCentroids):
-                return self._centroids.assign(points, X, diagonal, run)
-            return self._centroids.assign(points.against(X), diagonal, run)
-        Y = self._new_points.against(X).multiply(self._dual, run)
-        return nearest_centers(Y, self.cluster_centers_.astype(np.float64))
-
-    def predict(self, X: Any) -> IntArray:
-        """Return the nearest cluster of each point.
-
-        Kernel entries: m per point for m landmarks, or n for the n training samples. After
-        refinement the distances are those in feature space, to the centroids from which
-        ``labels_`` were assigned.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_points, n_features)
-            For a precomputed kernel or a stream: the kernel of the points with the training
-            samples.
-
-        Returns
-        -------
-        array of shape (n_points,)
-        """
-        return self._predict(X, self._run())
-
-    def _predict(self, X: Any, run: Run) -> IntArray:
-        with OneBlasThread():
-            return self._assign(X, run, measure=False)[0]
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return minus the objective of X: of the training data, −inertia_.
-
-        Not comparable across kernels or their widths: ``GridSearchCV`` would pick useless ones.
-        For that, pass ``scoring=sketchmeans.metrics.neighbor_agreement_scorer``.
-        """
-        with OneBlasThread():
-            labels, squares = self._assign(X, self._run(), measure=True)
-            weights = check_weights(sample_weight, len(labels))
-            return -float(squares.sum() if weights is None else squares @ weights)

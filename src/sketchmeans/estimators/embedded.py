@@ -10,6 +10,7 @@ import numpy as np
 
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blocks import row_blocks
+from sketchmeans.disk import FileRows
 from sketchmeans.estimators.deciding import Decision
 from sketchmeans.estimators.memory import Plan
 from sketchmeans.kernels.precision import SAFE_SIZE
@@ -105,6 +106,9 @@ def _fits_float32(low_rank: LowRank, weights: FloatArray | None) -> bool:
 
 def replaced_rows(embedding: Any, rows: IntArray, values: FloatArray) -> Any:
     """Return the embedding with these values in some rows, in place where it is here."""
+    if isinstance(embedding, FileRows):
+        embedding.put(rows, values)
+        return embedding
     if not isinstance(embedding, Rows):
         embedding[rows] = values
         return embedding

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any, Self
 
 from sketchmeans._arrays import FloatArray
+from sketchmeans.disk import Outputs
 from sketchmeans.estimators.progress import FitProgress, with_callbacks
 from sketchmeans.estimators.sketched import SketchedEstimator
+from sketchmeans.estimators.streaming import settle_points, written
 
 
 class KernelEmbedding(SketchedEstimator):
@@ -148,21 +150,33 @@ class KernelEmbedding(SketchedEstimator):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, embedding_out: Any = None
+    ) -> Self:
         """Compute the embedding of X.
 
         Parameters
         ----------
-        X : array or CSR matrix of shape (n_samples, n_features), or ColumnStream
-            For ``kernel="precomputed"`` the kernel matrix, which may be a memory map, or sparse: of
-            a graph, ``sketchmeans.graphs`` makes one.
+        X : array or CSR matrix of shape (n_samples, n_features), rows in a file, or ColumnStream
+            A memory map that is large beside ``memory_limit`` or the memory, and anything else with
+            a shape, a dtype and slices of rows (HDF5, Zarr), or the path of a .npy or Parquet file
+            or of a folder of these, is read in blocks. For ``kernel="precomputed"`` the kernel
+            matrix, which may be a memory map, or sparse: of a graph, ``sketchmeans.graphs`` makes
+            one.
         y : ignored
         sample_weight : array of shape (n_samples,), optional
             The embedding favours samples of large weight.
+        embedding_out : path, optional
+            A new .npy file for the embedding, which appears whole or not at all; ``embedding_`` is
+            then a memory map of it.
         """
+        outputs = Outputs({"embedding_out": embedding_out})
+        outputs.check()
         with self._fitting(), FitProgress(self, 4) as progress:
-            embedded = self._embed(X, sample_weight, progress)
+            embedded = self._embed(X, sample_weight, progress, outputs.folder)
+            embedded = written(outputs, embedded)[0]
         self._publish(embedded, progress.seconds)
+        settle_points(self)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:

@@ -13,14 +13,16 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans.blocks import BLOCK
+from sketchmeans.engine import tile_rows
 from sketchmeans.engine.run import Run
+from sketchmeans.engine.strips import strip_length
 from sketchmeans.estimators.many_rows import drawn_rows, finish_bytes, starts_on_some, walked_rows
 from sketchmeans.lowrank.methods import Method
-from sketchmeans.lowrank.needs import kmeans_bytes, takes_centers
+from sketchmeans.lowrank.needs import kmeans_bytes, spills, takes_centers
 from sketchmeans.lowrank.nystrom import holds_columns
 from sketchmeans.lowrank.request import Request
 from sketchmeans.lowrank.sparse_features import SEEN_BEYOND
-from sketchmeans.operators import NeighborOperator
+from sketchmeans.operators import DataOperator, NeighborOperator
 from sketchmeans.operators.base import THREAD_BYTES, KernelOperator
 from sketchmeans.text import called, human
 
@@ -120,7 +122,9 @@ class Budget:
         kept = ask.rank if method.landmarks else width
         sketch, embedding = n * (kept + 1) * 8, n * ask.rank * self.itemsize
         starts = max(1, min(self.n_threads, self.n_init, 2 * sketch // max(embedding, 1)))
-        chosen = choose(partial(self._peak, method, ask), self.n_threads, starts, self.limit)
+        peak = partial(self._peak, method, ask)
+        packs = (False,) if spills(self.operator) else (True, False)
+        chosen = choose(peak, self.n_threads, starts, self.limit, packs)
         if chosen is not None:
             return chosen
         assert self.limit is not None
@@ -148,7 +152,7 @@ class Budget:
     def _peak(self, method: Method, ask: Request, run: Run, starts: int) -> int:
         n, width, rank = self.operator.shape[0], ask.width, ask.rank
         needs = method.needs(self.operator, replace(ask, run=run))
-        embedding = n * rank * self.itemsize
+        embedding = 0 if needs.spilled else n * rank * self.itemsize
         kept = needs.kept + embedding  # the factor stays until the labels are certified
         stages = [needs.working, kept + min(n, BLOCK) * 3 * rank * 8]
         if self.operator.leaves_out:  # those are left to the map of new points
@@ -172,7 +176,20 @@ class Budget:
                 stages.append(kept + self._landmark_bytes(ask, self.n_clusters, run))
             elif self.n_refine:
                 stages.append(kept + refining_bytes(self.operator, self.n_clusters, run))
-        return max(stages) + self.copied + OVERHEAD
+        return max(stages) + self.copied + OVERHEAD + self._ahead(ask, run)
+
+    def _ahead(self, ask: Request, run: Run) -> int:
+        """Return what blocks of rows take that are read from files ahead of the computation."""
+        if not spills(self.operator):
+            return 0
+        n, width = self.operator.shape[0], max(ask.rank, 1)
+        strips = 0
+        if isinstance(self.operator, DataOperator):
+            strips = 2 * strip_length(n, tile_rows(n)) * (self.operator.n_features + width) * 8
+        of_data = max(1 << 23, self.operator.row_bytes(64))
+        of_embedding = min(n, 16 * BLOCK) * width * self.itemsize
+        sums = 0 if isinstance(self.operator, NeighborOperator) else 8 * ask.width**2
+        return (run.n_threads + 2) * (max(of_data, of_embedding, strips) + sums)
 
     def _landmark_bytes(self, ask: Request, n_clusters: int, run: Run) -> int:
         """Return what sums over clusters and iterations in landmark space take."""
@@ -211,10 +228,17 @@ class Budget:
 
 
 def choose(
-    peak: Callable[[Run, int], int], n_threads: int, starts: int, limit: int | None
+    peak: Callable[[Run, int], int],
+    n_threads: int,
+    starts: int,
+    limit: int | None,
+    packs: tuple[bool, ...] = (True, False),
 ) -> Plan | None:
-    """Return the first plan that keeps the limit: packed copies go last, starts go first."""
-    for pack in (True, False):
+    """Return the first plan that keeps the limit: packed copies go last, starts go first.
+
+    ``packs`` says whether there may be any.
+    """
+    for pack in packs:
         for threads in range(n_threads, 0, -1):
             run = Run(threads, pack)
             for side_by_side in range(starts, 0, -1):

@@ -5,7 +5,9 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any
 
+from sketchmeans.estimators.progress import Work
 from sketchmeans.lowrank import METHODS
+from sketchmeans.operators import FeatureOperator, KernelOperator, SparseOperator
 
 EXTRA_RANK = 10
 """rank="auto" is the number of clusters and this: see docs/defaults.md for the experiment."""
@@ -57,3 +59,13 @@ def rank_and_width(
     if METHODS[method].stops_at_tolerance and n_landmarks == "auto":
         width = widest(n)
     return width, width
+
+
+def work_of(operator: KernelOperator, passes: int) -> Work:
+    """Return what passes over the whole of K do: entries are met, or rows of a feature map."""
+    n = operator.shape[0]
+    if isinstance(operator, FeatureOperator):
+        return float(passes * n), "rows"
+    if isinstance(operator, SparseOperator):
+        return float(passes * operator.stored), "entries"
+    return passes * n * (n + 1) / 2, "entries"

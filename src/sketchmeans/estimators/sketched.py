@@ -5,11 +5,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import replace
 from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blas import count_threads
@@ -31,19 +33,14 @@ from sketchmeans.estimators.embedded import (
     unweighted_rows,
 )
 from sketchmeans.estimators.memory import Budget, Plan, parse_bytes
-from sketchmeans.estimators.progress import FitProgress, Work
-from sketchmeans.estimators.sizing import auto_rank, is_fraction, rank_and_width, widest
+from sketchmeans.estimators.progress import FitProgress
+from sketchmeans.estimators.sizing import auto_rank, is_fraction, rank_and_width, widest, work_of
+from sketchmeans.estimators.streaming import in_blocks, placed, take_plan
 from sketchmeans.lowrank import METHODS, ColumnStream, Cost, LowRank, Request, approximate, recover
 from sketchmeans.lowrank.cholesky import capacity_for
 from sketchmeans.lowrank.core import noise_level
 from sketchmeans.lowrank.methods import Method
-from sketchmeans.operators import (
-    FeatureOperator,
-    GivenRows,
-    KernelOperator,
-    NeighborOperator,
-    SparseOperator,
-)
+from sketchmeans.operators import GivenRows, NeighborOperator
 from sketchmeans.rows import Rows
 from sketchmeans.text import called, setting
 
@@ -97,8 +94,10 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         if isinstance(self.rank, Integral) and self.n_landmarks != "auto":
             check_landmarks(self.n_landmarks, int(self.rank))
 
-    def _embed(self, X: Any, sample_weight: Any, progress: FitProgress) -> Embedded:
-        """Fit the embedding: everything of a fit but K-means."""
+    def _embed(
+        self, X: Any, sample_weight: Any, progress: FitProgress, folder: Path | None = None
+    ) -> Embedded:
+        """Fit the embedding: everything of a fit but K-means. Scratch files lie in the folder."""
         with progress.stage("prepare"):
             self._check_options()
             random_state = check_random_state(self.random_state)
@@ -107,7 +106,7 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
                 return self._embed_stream(X, sample_weight, random_state)
             if self.kernel == "neighbors":
                 self._check_neighbors()
-            data = self._prepare(X, sample_weight, int(seeds[1]))
+            data = self._prepare(placed(self, X, folder), sample_weight, int(seeds[1]))
             dtype = data.X.dtype.newbyteorder("=")
             dtype = dtype if dtype in (np.float32, np.float64) else np.dtype(np.float64)
             operator = data.operator
@@ -179,6 +178,7 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         cost = Cost()
         while True:
             ask, plan = self._fitting_plan(method, ask, budget)
+            take_plan(data.X, plan.run.n_threads)
             work = None if method.landmarks else work_of(operator, decision.n_passes)
             with progress.stage("kernel passes", work) as tick:
                 run = replace(plan.run, progress=tick)
@@ -364,34 +364,31 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         self._new_points = embedded.new_points
         self._n_features_out = self.rank_
 
-    def transform(self, X: Any) -> FloatArray:
+    def transform(self, X: Any, *, out: Any = None) -> FloatArray:
         """Embed points by the map of the training data: y(x) = k(x, X) A.
 
         Kernel entries: m per point for m landmarks, or n for the n training samples.
 
         Parameters
         ----------
-        X : array or CSR matrix of shape (n_points, n_features)
-            For a precomputed kernel or a stream: the kernel of the points with the training
-            samples.
+        X : array or CSR matrix of shape (n_points, n_features), or rows in a file
+            As ``fit`` takes them. For a precomputed kernel or a stream: the kernel of the points
+            with the training samples.
+        out : path, optional
+            A new .npy file for the embedding, which appears whole or not at all; a memory map of it
+            is returned.
 
         Returns
         -------
         array of shape (n_points, rank_)
         """
-        X = self._check_new(X)
-        embedding = self._new_points.against(X).multiply(self._dual, self._run())
+        check_is_fitted(self)
+        return in_blocks(self, X, self._embed_new, (self.rank_,), out, self._run())
+
+    def _embed_new(self, X: Any, run: Run) -> FloatArray:
+        """Embed points that were checked."""
+        embedding = self._new_points.against(X).multiply(self._dual, run)
         return embedding.astype(X.dtype if X.dtype == np.float32 else np.float64, copy=False)
-
-
-def work_of(operator: KernelOperator, passes: int) -> Work:
-    """Return what passes over the whole of K do: entries are met, or rows of a feature map."""
-    n = operator.shape[0]
-    if isinstance(operator, FeatureOperator):
-        return float(passes * n), "rows"
-    if isinstance(operator, SparseOperator):
-        return float(passes * operator.stored), "entries"
-    return passes * n * (n + 1) / 2, "entries"
 
 
 def embed(model: SketchedEstimator, X: Any) -> Embedded:

@@ -13,6 +13,7 @@ from scipy import sparse
 
 from sketchmeans.io.limits import DataError, check_expansion
 from sketchmeans.io.opening import DataFile
+from sketchmeans.io.room import IN_MEMORY, Room
 from sketchmeans.io.source import MatrixSource, unnamed
 
 HEADER_LIMIT = 10_000
@@ -48,13 +49,23 @@ class ArraySource(MatrixSource):
                 f"{file.name} declares an array of {' × '.join(map(str, shape))} {dtype} numbers, "
                 f"which is {declared:,} bytes, and holds {held:,}: it is damaged or cut off."
             )
-        return check_table(filled(file.handle, dtype, shape, fortran), file.name)
+        return check_table(filled(file.handle, dtype, shape, fortran, file.room), file.name)
 
     def read(self, features: Sequence[int], kept: Sequence[int]) -> tuple[Any, list[Any]]:
         """Return columns as floats: float32 stays, anything else becomes float64."""
+        whole = self._X
+        dtype = np.float32 if whole.dtype in (np.float16, np.float32) else np.float64
+        if isinstance(whole, np.memmap):
+            others = super().read([], kept)[1]
+            return self._copied(whole, list(features), dtype), others
         X, others = super().read(features, kept)
-        X = X.astype(np.float32 if X.dtype in (np.float16, np.float32) else np.float64, copy=False)
+        X = X.astype(dtype, copy=False)
         return X if sparse.issparse(X) else np.ascontiguousarray(X), others
+
+    def _copied(self, X: Any, features: list[int], dtype: Any) -> Any:
+        """Return columns of an array in a scratch file, in another such file where that must be."""
+        same = features == list(range(X.shape[1])) and X.dtype == dtype and X.flags.c_contiguous
+        return X if same and X.dtype.isnative else self.file.room.copied(X, features, dtype)
 
     def own_labels(self) -> Any:
         """Return the labels of an archive, or None."""
@@ -162,9 +173,11 @@ def read_header(stream: Any, name: str) -> tuple[Any, tuple[int, ...], bool]:
     return dtype, shape, fortran
 
 
-def filled(stream: IO[bytes], dtype: Any, shape: tuple[int, ...], fortran: bool) -> Any:
+def filled(
+    stream: IO[bytes], dtype: Any, shape: tuple[int, ...], fortran: bool, room: Room = IN_MEMORY
+) -> Any:
     """Read an array whose size has been checked, a chunk at a time into its place."""
-    flat = np.empty(math.prod(shape), dtype)
+    flat = room.empty((math.prod(shape),), dtype)
     target = flat.view(np.uint8)
     done = 0
     while done < len(target):

@@ -69,7 +69,7 @@ class ColumnarSource(Source):
         dtype = np.dtype(np.float32 if single else np.float64)
         row_bytes = len(features) * dtype.itemsize + len(kept) * 8
         check_expansion(self.file.name, self.file.size, self._count * max(row_bytes, 1))
-        X = np.empty((self._count, len(features)), dtype)
+        X = self.file.room.empty((self._count, len(features)), dtype)
         others: list[list[Any]] = [[] for _ in kept]
         start = 0
         self.complete = True

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans._arrays import FloatArray
 from sketchmeans.io.dialect import (
     SPACES,
     Squeezed,
@@ -27,6 +26,7 @@ from sketchmeans.io.encoding import LONGEST_LINE, TextFile, Undecodable
 from sketchmeans.io.headers import layout_of
 from sketchmeans.io.limits import DataError
 from sketchmeans.io.opening import DataFile
+from sketchmeans.io.room import Growing
 from sketchmeans.io.source import Source, quoted
 from sketchmeans.io.trouble import Trouble, refuse_text
 from sketchmeans.io.values import FALSE, MISSING, TRUE, is_date, is_number, is_truth, number
@@ -169,7 +169,7 @@ class DelimitedSource(Source):
         truths = {str(index) for index in features if self._has_truths(index)}
         types = {name: pa.bool_() if name in truths else pa.float64() for name in numbers}
         types |= dict.fromkeys(texts, pa.string())
-        blocks: list[FloatArray] = []
+        found = Growing(self.file.room, len(features))
         parts: list[list[Any]] = [[] for _ in texts]
         try:
             for batch in self._batches(types):
@@ -179,7 +179,7 @@ class DelimitedSource(Source):
                     if name in truths:
                         column = column.cast(pa.int8())
                     block[:, index] = column.to_numpy(zero_copy_only=False)
-                blocks.append(block)
+                found.add(block)
                 for part, name in zip(parts, texts, strict=True):
                     part.append(batch.column(name).to_numpy(zero_copy_only=False))
         except DataError:  # a bomb, which the plain reader would only meet again
@@ -189,7 +189,7 @@ class DelimitedSource(Source):
         columns = [_joined_text(part) for part in parts]
         if any(column.astype(bool).any() for column in columns[len(kept) :]):
             raise _Refused  # a column that was taken for empty is not
-        return joined(blocks, len(features)), columns[: len(kept)]
+        return found.whole(), columns[: len(kept)]
 
     def _batches(self, types: dict[str, Any]) -> Iterator[Any]:
         """Yield the columns of these names and types, by pyarrow's reader."""
@@ -311,22 +311,6 @@ class DelimitedSource(Source):
 
 class _Refused(ValueError):
     """The fast reader could not read a file; the plain one will, or says why not."""
-
-
-def joined(blocks: list[FloatArray], width: int) -> FloatArray:
-    """Return blocks of rows as one array, letting go of each block when it is copied.
-
-    Memory: the array and one block, for memory is only taken where it is written.
-    """
-    dtype = blocks[0].dtype if blocks else np.dtype(np.float64)
-    X = np.empty((sum(len(block) for block in blocks), width), dtype)
-    start = 0
-    blocks.reverse()
-    while blocks:
-        block = blocks.pop()
-        X[start : start + len(block)] = block
-        start += len(block)
-    return X
 
 
 def _joined_text(parts: list[Any]) -> Any:

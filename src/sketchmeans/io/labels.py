@@ -13,6 +13,7 @@ import numpy as np
 
 from sketchmeans._arrays import IntArray
 from sketchmeans.atomic import real_file, refuse_existing, whole_file
+from sketchmeans.blocks import row_blocks
 from sketchmeans.io.extras import arrow
 from sketchmeans.io.formats import by_extension
 from sketchmeans.io.limits import DataError
@@ -95,7 +96,9 @@ def _write_text(stream: TextIO, table: TableData, labels: IntArray, delimiter: s
     columns = _columns(table, labels)
     writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+    for rows in row_blocks(len(labels), 1 << 16):
+        few = (column[rows].tolist() for column in columns.values())
+        writer.writerows(zip(*few, strict=True))
 
 
 def _write_arrow(path: Path, format: str, columns: dict[str, Any]) -> None:

@@ -26,6 +26,7 @@ from sketchmeans.io.packing import (
     packing_of,
     without_packing,
 )
+from sketchmeans.io.room import IN_MEMORY, Room
 from sketchmeans.text import called
 
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -44,6 +45,8 @@ class DataFile:
     path: Path | None
     """None for standard input, which was copied to a temporary file."""
     packing: Packing | None = None
+    room: Room = IN_MEMORY
+    """Where its numbers are put."""
 
     def stream(self) -> BinaryIO:
         """Return the content from its beginning, unpacked; closing it leaves the file open."""

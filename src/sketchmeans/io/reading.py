@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pkgutil import resolve_name
 from typing import Any
 
@@ -28,6 +28,7 @@ from sketchmeans.io.formats import FORMATS
 from sketchmeans.io.limits import DataError
 from sketchmeans.io.missing import Gaps, complete
 from sketchmeans.io.opening import DataFile, open_data
+from sketchmeans.io.room import Room
 from sketchmeans.io.source import Source, quoted, typed_column, unnamed
 from sketchmeans.io.table import TableData
 from sketchmeans.io.values import MISSING, numbers_of
@@ -58,6 +59,7 @@ def read_table(
     encoded: Sequence[Encoded] = (),
     trained_base: int | None = None,
     keep_missing: bool = False,
+    room: Room | None = None,
 ) -> TableData:
     """Read a data file.
 
@@ -114,6 +116,8 @@ def read_table(
         The first index of the LIBSVM file that the model was fitted to.
     keep_missing : bool
         Leave missing values as NaN, for a model that fills them in itself.
+    room : Room, optional
+        Where dense numbers are put: in memory if left out.
 
     Returns
     -------
@@ -130,7 +134,8 @@ def read_table(
         **{"sheet": sheet, "libsvm_base": libsvm_base},
     }
     chosen = _Chosen(columns, id_column, label_column, categorical, extra)
-    with open_data(path, format) as file:
+    with open_data(path, format) as opened:
+        file = opened if room is None else replace(opened, room=room)
         with _damage_told(file):
             source = _source(file, options, extra, trained_base)
         with _noted(source):

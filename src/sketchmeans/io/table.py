@@ -73,7 +73,11 @@ class TableData:
 
     def keep_rows(self, kept: BoolArray) -> None:
         """Leave out all rows but those where ``kept`` is true."""
-        self.X, self.rows = self.X[kept], self.rows[kept]
+        if isinstance(self.X, np.memmap):
+            self.X = _moved_up(self.X, kept)
+        else:
+            self.X = self.X[kept]
+        self.rows = self.rows[kept]
         self.ids = None if self.ids is None else self.ids[kept]
         self.labels = None if self.labels is None else self.labels[kept]
 
@@ -97,6 +101,16 @@ class TableData:
                 X[rows] -= center.astype(X.dtype)
                 X[rows] /= scale.astype(X.dtype)
         self.center, self.scale = center, scale
+
+
+def _moved_up(X: Any, kept: BoolArray) -> Any:
+    """Return some rows of an array in a scratch file, moved to its begin in their order."""
+    done = 0
+    for rows in data_blocks(X):
+        block = X[rows][kept[rows]]
+        X[done : done + len(block)] = block
+        done += len(block)
+    return X[:done]
 
 
 def _dense(X: Any, *, training: bool) -> FloatArray:

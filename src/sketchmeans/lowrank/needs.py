@@ -19,6 +19,7 @@ from sketchmeans.operators import KernelOperator, NeighborOperator
 from sketchmeans.operators.anchors import room_bytes, searched_natively, takes_samples
 from sketchmeans.operators.base import THREAD_BYTES
 from sketchmeans.operators.gram import sums_densely
+from sketchmeans.rows import Rows
 from sketchmeans.sketches import SKETCHES, HadamardSketch
 
 _VECTORS = 12
@@ -26,6 +27,11 @@ _VECTORS = 12
 
 _SMALL = 14
 """Matrices of width × width, at most, while a core is decomposed."""
+
+
+def spills(operator: KernelOperator) -> bool:
+    """Whether what streams leave of all rows, such as the factor, goes to scratch files."""
+    return isinstance(operator.data, Rows) and operator.data.spills
 
 
 def _recovering(n: int, width: int) -> int:
@@ -75,7 +81,7 @@ def nystrom_needs(operator: KernelOperator, ask: Request) -> Needs:
     elif ask.sketch == "leverage":
         stages.append(C + operator.columns_bytes(m, ask.run) + _recovering(n, m))
     recovering, kept = streaming_bytes(operator, m, ask, centers)
-    return Needs(max([*stages, recovering]) + _VECTORS * n * 8, kept)
+    return Needs(max([*stages, recovering]) + _VECTORS * n * 8, kept, spills(operator))
 
 
 def streaming_bytes(
@@ -83,14 +89,14 @@ def streaming_bytes(
 ) -> tuple[int, int]:
     """Return what ``from_landmarks`` allocates at the highest point, and what it leaves."""
     n, threads = operator.shape[0], ask.run.n_threads
-    held = n * m * 8 if holds_columns(n, m, ask.rank) else 0
+    held = n * m * 8 if holds_columns(n, m, ask.rank) and not spills(operator) else 0
     rows = min(n, operator.rows_at_once(m))
     # Of a block: the rows as they are, prepared and packed; C; F in two precisions; a Gram matrix.
     own = operator.row_bytes(4 * rows) + 4 * rows * m * 8 + 2 * m * m * 8 + THREAD_BYTES
     if centers:
         own += 4 * rows * operator.n_features * 8 + 2 * centers
     small = _SMALL * m * m * 8 + 4 * centers + operator.row_bytes(2 * m)
-    factor = n * ask.rank * 8
+    factor = 0 if spills(operator) else n * ask.rank * 8
     kept = held + factor + 5 * m * m * 8 + 2 * centers
     return held + factor + threads * own + small, kept
 
@@ -106,7 +112,7 @@ def cholesky_needs(operator: KernelOperator, ask: Request, batch: int) -> Needs:
         pivoting = few * (m + 25 * batch) * 8 + operator.columns_bytes(batch, ask.run)
         pivoting += operator.row_bytes(few) + _recovering(few, m)
         recovering, kept = streaming_bytes(operator, m, ask)
-        return Needs(max(pivoting, recovering) + _VECTORS * n * 8, kept)
+        return Needs(max(pivoting, recovering) + _VECTORS * n * 8, kept, spills(operator))
     first = capacity_for(0, m, ask.tolerance)
     capacity = capacity_for(m, m, ask.tolerance)
     F = n * capacity * 8
@@ -172,9 +178,9 @@ def _sparse_features_needs(operator: NeighborOperator, ask: Request) -> Needs:
         # A span's sum for every thread, and those of the levels of the tree.
         forming += (threads + 3) * 8 * order**2
     deciding = 24 * order**2 + 8 * order * (60 + 2 * (ask.rank + SEEN_BEYOND))
-    kept = held + anchors + 8 * ask.rank * (n + 2 * width)
+    kept = held + anchors + 8 * ask.rank * (2 * width + (0 if spills(operator) else n))
     highest = max(finding, held + threads * block, held + forming, kept + deciding)
-    return Needs(anchors + highest, kept)
+    return Needs(anchors + highest, kept, spills(operator))
 
 
 def kmeans_bytes(n: int, n_clusters: int, rows: int) -> int:

@@ -35,3 +35,5 @@ class Needs:
     """At the highest point."""
     kept: int
     """By its result, and by blocks that it freed: the allocator may hold on to them."""
+    spilled: bool = False
+    """Whether the factor goes to a scratch file, and the embedding that is made of it."""

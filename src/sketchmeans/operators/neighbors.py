@@ -38,7 +38,7 @@ from sketchmeans.operators.neighbor_features import (
     rows_at_once,
     squared_lengths,
 )
-from sketchmeans.operators.streams import span_rows
+from sketchmeans.operators.streams import Blockwise, span_rows
 from sketchmeans.rows import Part, Rows, is_sparse
 
 
@@ -240,7 +240,9 @@ class NeighborOperator(FeatureOperator):
         if self.root_weights is None and sums_densely() and not isinstance(self._X, Rows):
             total, lengths = self._counted(run)
         else:
-            (lengths,), total = self.stream(_shared_span, run, sums=True, name="gram")
+            finish = partial(_shared_pairs, width=self.map.count)
+            work = Blockwise(_shared_block, self.map.rows_at_once, finish)
+            (lengths,), total = self.stream(work, run, sums=True, name="gram")
         self._known_diagonal = lengths
         return finished(total, self.map.scales)
 
@@ -317,11 +319,17 @@ def _features_of(columns: IntArray, *, scales: FloatArray) -> Part:
     return Part((regular_csr(columns, scales[columns], len(scales)),))
 
 
-def _shared_span(part: NeighborOperator, rows: slice) -> Part:
-    """Return ‖F_i‖² of rows, and how much of them any two anchors share."""
+def _shared_block(part: NeighborOperator, rows: slice) -> Part:
+    """Return ‖F_i‖² of rows, their anchors, and the roots of their weights."""
     columns = part.anchors_of(rows)
     root = np.ones(len(columns)) if part.root_weights is None else part.root_weights[rows]
-    return Part((part.lengths_of(rows, columns),), span_pairs(columns, root, part.map.count))
+    return Part((part.lengths_of(rows, columns), columns, root))
+
+
+def _shared_pairs(span: Part, *, width: int) -> Part:
+    """Return ‖F_i‖² of a span of rows, and how much of them any two anchors share."""
+    lengths, columns, root = span.kept
+    return Part((lengths,), span_pairs(columns, root, width))
 
 
 def _lengths_block(part: NeighborOperator, rows: slice) -> Part:

@@ -45,6 +45,8 @@ class Blockwise:
 
     work: Callable[..., Part]
     size: int
+    finish: Callable[[Part], Part] | None = None
+    """What is made of a span when its blocks are joined and added up; nothing more if left out."""
 
     def __call__(self, part: Any, rows: slice, *given: Any) -> Part:
         """Go through the span."""
@@ -56,7 +58,8 @@ class Blockwise:
             kept.append(found.kept)
             if found.summand is not None:
                 total = found.summand if total is None else np.add(total, found.summand, out=total)
-        return Part(tuple(np.concatenate(one) for one in zip(*kept, strict=True)), total)
+        whole = Part(tuple(np.concatenate(one) for one in zip(*kept, strict=True)), total)
+        return whole if self.finish is None else self.finish(whole)
 
 
 @dataclass(frozen=True)

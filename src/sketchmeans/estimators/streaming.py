@@ -1,0 +1,222 @@
+"""When rows are read from files in blocks, and what a fit leaves behind then.
+
+What cannot be streamed (kernels of a matrix or a function, methods that want whole columns of K,
+proofs) is given a memory map in the place of an array: of the file itself, or of a scratch file.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sketchmeans.blas import count_threads
+from sketchmeans.blocks import row_blocks
+from sketchmeans.disk import Desk, FileRows, Outputs, as_source, is_source
+from sketchmeans.disk.ahead import Ahead
+from sketchmeans.disk.outputs import Results
+from sketchmeans.disk.sources import float_dtype, is_memory_map
+from sketchmeans.engine import Crew, Run
+from sketchmeans.estimators.embedded import Embedded
+from sketchmeans.estimators.memory import parse_bytes
+
+SHARE = 4
+"""A memory map is streamed where this times its numbers exceed the memory limit or, without one,
+the memory of the machine: what a fit makes of rows, and may hold, takes as much."""
+
+
+def placed(estimator: Any, X: Any, folder: Path | None = None) -> Any:
+    """Return X as rows in a file where they are to be streamed; otherwise as an array.
+
+    Arrays and all that is in memory stay what they are.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its options say what can be streamed.
+    X : object
+    folder : Path, optional
+        Where scratch files lie.
+    """
+    if not is_source(X) and not (is_memory_map(X) and X.ndim == 2 and X.dtype.kind in "fiub"):
+        return X
+    if not is_source(X) and not (streamable(estimator) and is_large(estimator, X)):
+        return X
+    rows = FileRows(as_source(X), Desk(count_threads(estimator.n_jobs), folder))
+    for size, what in zip(rows.shape, ("samples", "features"), strict=True):
+        if size == 0:
+            raise ValueError(f"X has shape {rows.shape}: there are no {what} to work on.")
+    if not streamable(estimator):
+        return rows.whole()
+    refuse_bad_rows(rows)
+    return rows
+
+
+def as_array(estimator: Any, X: Any) -> Any:
+    """Return X as it is, or if it is no array but has rows to be read, a memory map of them."""
+    if not is_source(X):
+        return X
+    return FileRows(as_source(X), Desk(count_threads(estimator.n_jobs))).whole()
+
+
+def is_large(estimator: Any, X: Any) -> bool:
+    """Whether a memory map is too large to be worked on as if it were in memory."""
+    size = X.shape[0] * X.shape[1] * float_dtype(X.dtype).itemsize
+    return size > most_in_memory(estimator.memory_limit)
+
+
+def most_in_memory(memory_limit: Any) -> int:
+    """Return how many bytes of rows are worked on in memory."""
+    limit = parse_bytes(memory_limit)
+    return (machine_bytes() if limit is None else limit) // SHARE
+
+
+def machine_bytes() -> int:
+    """Return the memory of the machine; where that is not known, a few gigabytes."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 4 << 30
+
+
+def streamable(estimator: Any) -> bool:
+    """Whether a fit can work on rows in blocks."""
+    if callable(estimator.kernel) or estimator.kernel == "precomputed":
+        return False
+    if not hasattr(estimator, "method") or getattr(estimator, "certificate", "free") not in (
+        None,
+        "free",
+    ):
+        return False
+    if estimator.kernel == "neighbors":
+        return True
+    return estimator.method != "exact" and estimator.sketch not in ("leverage", "column-norm")
+
+
+def refuse_bad_rows(rows: FileRows) -> None:
+    """Refuse rows that are not finite, by their number among all: one stream."""
+    for index, found in enumerate(rows.map(first_bad, name="check")):
+        if found is not None:
+            refuse_value(index * rows.span + found[0], *found[1:])
+
+
+def refuse_value(row: int, column: int, value: float) -> None:
+    """Say what is not finite, and where."""
+    name = "NaN" if np.isnan(value) else "infinity"
+    raise ValueError(
+        f"row {row} of X holds {name} in column {column}, and kernels need finite numbers. Leave "
+        "that row out, or fill in a number first."
+    )
+
+
+def first_bad(block: Any) -> tuple[int, int, float] | None:
+    """Return row, column and value of the first number of a block that is not finite."""
+    if np.isfinite(block.sum(dtype=np.float64)):
+        return None
+    bad = np.argwhere(~np.isfinite(block))
+    return None if not len(bad) else (int(bad[0, 0]), int(bad[0, 1]), float(block[tuple(bad[0])]))
+
+
+def settle_points(estimator: Any) -> None:
+    """Let predictions of a fit to rows in a file have their samples as an array, if they need any.
+
+    Samples of a memory map stay there; others are put in a scratch file.
+    """
+    for name in ("_new_points", "_samples"):
+        points = getattr(estimator, name, None)
+        data = getattr(points, "data", None)
+        if points is not None and isinstance(data, FileRows):
+            setattr(estimator, name, points.on(data.whole()))
+
+
+def whole(array: Any) -> Any:
+    """Return rows in a file as a memory map that is only read; an array as it is."""
+    return array.whole() if isinstance(array, FileRows) else array
+
+
+def written(outputs: Outputs, embedded: Embedded, labels: Any = None) -> tuple[Embedded, Any]:
+    """Write what a fit found to the files that were asked for; return what takes its place."""
+    found = outputs.write(out=labels, embedding_out=embedded.embedding)
+    embedding = found.get("embedding_out")
+    if embedding is None:
+        embedding = whole(embedded.embedding)
+    return replace(embedded, embedding=embedding), found.get("out", labels)
+
+
+def take_plan(X: Any, n_threads: int) -> None:
+    """Let rows in a file be worked on by as many threads as the memory limit allows."""
+    if isinstance(X, FileRows):
+        X.desk.n_threads = n_threads
+
+
+def in_blocks(
+    estimator: Any,
+    X: Any,
+    work: Callable[[Any, Run], Any],
+    shape: tuple[int, ...],
+    out: Any,
+    run: Run,
+) -> Any:
+    """Return what ``work`` makes of new points, a result of this shape for each.
+
+    Rows in files are read in blocks, ahead of the work; with ``out``, a path, results go there.
+    """
+    outputs = Outputs({"out": out})
+    outputs.check()
+    if not is_source(X) and not (is_memory_map(X) and X.ndim == 2 and is_large(estimator, X)):
+        found = work(estimator._check_new(X), run)
+        return outputs.write(out=found).get("out", found)
+    source = as_source(X)
+    check_columns(estimator, source)
+    silent = replace(run, progress=None)
+    first = work(source.read(0, 1), silent)
+    results = Results(source.shape[0], shape, first.dtype)
+    size = points_at_once(estimator, source)
+    cuts = row_blocks(source.shape[0], size)
+
+    def read(rows: slice) -> Any:
+        block = source.read(rows.start, rows.stop)
+        if (bad := first_bad(block)) is not None:
+            refuse_value(rows.start + bad[0], *bad[1:])
+        return block
+
+    with results.opened(out) as append, Crew(1) as crew, Ahead(read, cuts, 2, crew) as blocks:
+        for index, block in blocks:
+            append(work(block, silent))
+            blocks.done()
+            run.report(cuts[index].stop, source.shape[0])
+    return results.found(out)
+
+
+def points_at_once(estimator: Any, source: Any) -> int:
+    """Return how many rows are read at once: whole blocks of those that are worked on at once."""
+    points = estimator._new_points
+    dual = getattr(estimator, "_dual", None)
+    grid = points.rows_at_once(1 if dual is None else len(dual))
+    grid = both if (both := math.lcm(grid, 256)) <= 1 << 16 else grid
+    return int(grid * max(source.block_rows // grid, 1))
+
+
+def check_columns(estimator: Any, source: Any) -> None:
+    """Refuse rows that have other columns than those of the fit."""
+    n, p = source.shape
+    if n == 0:
+        raise ValueError(f"X has shape {source.shape}: there are no samples to work on.")
+    if p != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {p} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+    known = getattr(estimator, "feature_names_in_", None)
+    if known is not None and source.names is not None and source.names != list(known):
+        missing = [name for name in known if name not in source.names]
+        raise ValueError(
+            f"the columns of X are not those of the fit, or not in their order: {source.names} "
+            f"where {list(known)} are needed"
+            + (f"; {', '.join(missing)} are missing." if missing else ".")
+        )
