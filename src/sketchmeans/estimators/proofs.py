@@ -11,10 +11,10 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.cluster import KMeans
 
 from sketchmeans._arrays import FloatArray, IntArray
+from sketchmeans.blocks import BLOCK, masses, row_blocks
 from sketchmeans.certificate import Certificate
 from sketchmeans.certificate.above import LANDMARKS
 from sketchmeans.certificate.blockwise import (
@@ -42,6 +42,8 @@ from sketchmeans.estimators.lloyd import Refined, refine
 from sketchmeans.estimators.memory import OVERHEAD, choose, parse_bytes, refining_bytes
 from sketchmeans.lowrank.result import Cost
 from sketchmeans.operators import DataOperator, FeatureMapOperator, KernelOperator, NeighborOperator
+from sketchmeans.operators.streams import span_rows
+from sketchmeans.rows import Part, Rows, TreeSum, is_sparse
 from sketchmeans.text import called, human, setting
 
 ROUNDED_STARTS = 5
@@ -234,15 +236,49 @@ def _rounded(operator: KernelOperator, bound: Bound, asked: Proving, run: Run) -
 def around_the_mean(operator: KernelOperator) -> KernelOperator:
     """Return a linear kernel of rows around their mean, in float64; any other as it is.
 
+    The mean is a sum over a fixed grid: the same bits wherever the rows are.
+
     NOTE: objectives of a linear kernel do not depend on where the origin is; rounding does.
     """
     if not isinstance(operator, DataOperator | FeatureMapOperator):
         return operator
-    if operator.kernel.name != "linear" or sparse.issparse(operator.data):
+    X, weights = operator.data, operator.weights
+    if operator.kernel.name != "linear" or is_sparse(X):
         return operator
-    rows = operator.data.astype(np.float64)
-    rows -= np.average(rows, axis=0, weights=operator.weights)
-    return type(operator)(rows, operator.kernel, weights=operator.weights)
+    size = span_rows(len(X), BLOCK)
+    given = () if weights is None else (weights,)
+    if isinstance(X, Rows):
+        total = X.run(_summed, *given, size=size, name="mean").total
+        moved = X.run(_Moved(_mean(total)), size=size, stay=True, name="move").kept[0]
+        return type(operator)(moved, operator.kernel, weights=weights)
+    sums = TreeSum()
+    for rows in row_blocks(len(X), size):
+        sums.add(_summed(X[rows], *(one[rows] for one in given)).summand)
+    moved = X.astype(np.float64)
+    moved -= _mean(sums.total())
+    return type(operator)(moved, operator.kernel, weights=weights)
+
+
+def _summed(rows: FloatArray, weights: FloatArray | None = None) -> Part:
+    """Return the weighted sum of rows, and what they weigh."""
+    rows, mass = rows.astype(np.float64), masses(weights, len(rows))
+    return Part((), np.append(mass @ rows, mass.sum()))
+
+
+def _mean(total: FloatArray) -> FloatArray:
+    return total[:-1] / total[-1]
+
+
+@dataclass(frozen=True)
+class _Moved:
+    """Takes a point from rows, where these are."""
+
+    mean: FloatArray
+
+    def __call__(self, rows: FloatArray) -> Part:
+        moved = rows.astype(np.float64)
+        moved -= self.mean
+        return Part((moved,))
 
 
 def first_size(n: int, asked: Proving, run: Run) -> int:
