@@ -36,10 +36,9 @@ def weights():
 
 
 CASES = {
-    "linear": {"kernel": "linear", "block_size": 30, "effort": "lifted"},
+    "linear": {"kernel": "linear", "block_size": 45, "effort": "blocks"},
     "polynomial, one block": {"kernel": "polynomial", "degree": 2, "effort": "blocks"},
-    "rbf": {"kernel": "rbf", "block_size": 30, "effort": "lifted"},
-    "rbf, triangles": {"kernel": "rbf", "block_size": 12, "effort": "triangles"},
+    "rbf, lifted": {"kernel": "rbf", "block_size": 80, "effort": "lifted"},
     "free": {"kernel": "rbf", "effort": "free", "failure_probability": 1e-3},
     "neighbors": {"kernel": "neighbors", "effort": "blocks"},
 }
