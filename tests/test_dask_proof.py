@@ -112,7 +112,7 @@ def test_with_a_time_limit_what_is_known_then_counts(client, monkeypatch):
     assert 0 < timed.optimum_lower <= timed.objective_upper
     monkeypatch.setattr("sketchmeans.certificate.proven.SMALL_BLOCKS", 10**9)
     monkeypatch.setattr("sketchmeans.certificate.proven.ONE_BLOCK", 100)
-    monkeypatch.setattr("sketchmeans.certificate.proven.BLOCK_SIZE", 50)
+    monkeypatch.setattr("sketchmeans.certificate.proven.DRAWN_SIZE", 50)
     options = {"kernel": "rbf", "effort": "blocks", "failure_probability": 1e-3}
     drawn = placed.certify(lazy, labels, seconds=2, **options)
     assert drawn.n_blocks > 1

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from sketchmeans._arrays import FloatArray, IntArray
-from sketchmeans.certificate.parts import Part, Recipe, members_of, part_of, recipe_of, stratified
+from sketchmeans.certificate.alike import blocks_alike
+from sketchmeans.certificate.parts import Part, Recipe, members_of, part_of, recipe_of
 from sketchmeans.certificate.proving import LEVELS, Effort, Proof, prove
 from sketchmeans.engine import Crew
 from sketchmeans.operators import KernelOperator
@@ -32,6 +33,10 @@ SMALLEST, LARGEST = 100, 2400
 """Between these, a time limit chooses the size of blocks, if there are several."""
 BLOCK_SECONDS = 0.9
 """Seconds in which a core lifts a block of a thousand samples; it grows as b^2.4."""
+BLOCK_GAIN = 1e-4
+"""What a round must gain, of the objective, where there are several blocks: each loses about K/b by
+centroids of its own, which no step brings back. Blocks of 350 to 1,000 samples of cores and shells
+(rbf, c = 4) end after 90 steps with it, within 0.01 % of what 420 steps reach."""
 SHARE = 0.85
 """Of a time limit, what a plan may take: blocks end a little late."""
 
@@ -67,14 +72,25 @@ class Blockwise:
     report: Callable[[int, int, float], None] | None = None
     """Called with blocks done, blocks in all, and the bound so far."""
 
+    def blocks(self, size: int) -> list[IntArray]:
+        """Cut the samples into blocks of at most this size."""
+        return blocks_alike(self.operator, self.labels, size, self.seed, self.n_threads)
+
     def part(self, indices: IntArray) -> Part:
         """Return a block."""
         return part_of(self.operator, indices, self.labels, self.rounding)
 
 
-def part_bound(part: Part, effort: Effort, *, keep_fractional: bool = True) -> Proof:
-    """Bound a block by itself: a pure function, for whoever has its rows."""
-    proof = prove(part.block(), part.labels, effort)
+def part_bound(part: Part, effort: Effort, *, keep_fractional: bool = True, **more: Any) -> Proof:
+    """Bound a block by itself: a pure function, for whoever has its rows.
+
+    To make the block is part of its time; ``more`` goes to ``prove``.
+    """
+    began = time.perf_counter()
+    block = part.block()
+    if effort.seconds is not None:
+        effort = replace(effort, seconds=effort.seconds - (time.perf_counter() - began))
+    proof = prove(block, part.labels, effort, **more)
     return proof if keep_fractional else replace(proof, fractional=None)
 
 
@@ -172,6 +188,8 @@ class _Found:
 
 def sum_of_blocks(ask: Blockwise, blocks: list[IntArray], deadline: float | None = None) -> Bound:
     """Bound all blocks and add up; those that the deadline leaves no time for count nothing."""
+    if len(blocks) > 1:
+        ask = replace(ask, effort=replace(ask.effort, least_gain=BLOCK_GAIN))
     found, interrupted = _Found(ask, blocks), False
     run = _elsewhere if isinstance(ask.operator.data, Rows) else _here
     try:
@@ -202,9 +220,8 @@ def _here(ask: Blockwise, found: _Found, deadline: float | None) -> None:
                 if alone:
                     found.tell(0)
 
-            part = ask.part(blocks[index])
             more = {"each": crew.each} if alone else {"stopped": lambda: crew.stopped}
-            prove(part.block(), part.labels, effort, tell=tell, **more)
+            part_bound(ask.part(blocks[index]), effort, tell=tell, **more)
 
         if alone:
             work(0)
@@ -240,13 +257,13 @@ def lower_bound(
     n = len(ask.labels)
     if seconds is None:
         size = block_size or (n if n <= ONE_BLOCK else BLOCK_SIZE)
-        return sum_of_blocks(ask, stratified(ask.labels, size, ask.seed))
+        return sum_of_blocks(ask, ask.blocks(size))
     deadline = time.perf_counter() + seconds
     size = block_size or size_for(n, seconds, ask.n_threads)
     best: Bound | None = None
     while True:
         began = time.perf_counter()
-        found = sum_of_blocks(ask, stratified(ask.labels, size, ask.seed), deadline)
+        found = sum_of_blocks(ask, ask.blocks(size), deadline)
         if best is None or found.value > best.value:
             best = replace(found, interrupted=False)
         spent, left = time.perf_counter() - began, deadline - time.perf_counter()

@@ -28,7 +28,7 @@ from sketchmeans.certificate.objective import cluster_sums
 from sketchmeans.certificate.parts import Part
 from sketchmeans.certificate.proving import Effort
 from sketchmeans.certificate.result import USELESS, Certificate
-from sketchmeans.certificate.sampling import drawn_bound
+from sketchmeans.certificate.sampling import DRAWN_SIZE, drawn_bound
 from sketchmeans.certificate.spectral import EPS, objective_of
 from sketchmeans.engine import Run
 from sketchmeans.operators import (
@@ -58,6 +58,8 @@ class Proving:
     effort: str
     """A level that is reached, "free" to "triangles"."""
     seconds: float | None = None
+    began: float | None = None
+    """When the seconds began, by ``time.perf_counter``; now, if left out."""
     block_size: int | None = None
     largest_block: int = LARGEST
     """Blocks do not grow beyond this while time allows."""
@@ -87,7 +89,7 @@ def proven_certificate(
     Passes over K: one where its n²/2 entries are fewer than ``PAIRS``, else n × landmarks; and
     n × b entries for blocks of b samples. Up to ``ONE_BLOCK`` samples, n² in all.
     """
-    start = time.perf_counter()
+    start = time.perf_counter() if asked.began is None else asked.began
     # Overflow is looked for by the passes themselves, which can say where it is.
     with OneBlasThread(), np.errstate(over="ignore", invalid="ignore"):
         rounding = _rounding(operator)
@@ -141,7 +143,7 @@ def find_bound(ask: Blockwise, asked: Proving, seconds: float | None) -> Bound:
     fitting = size_for(n, seconds, ask.n_threads)
     if delta is None or asked.block_size or asked.is_one_block(n) or fitting >= SMALL_BLOCKS:
         return lower_bound(ask, asked.block_size, seconds, asked.largest_block)
-    return drawn_bound(ask, BLOCK_SIZE, seconds, delta / 2)
+    return drawn_bound(ask, min(DRAWN_SIZE, n), seconds, delta / 2)
 
 
 def _by_one_block(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -152,6 +153,7 @@ def certify(
     >>> certify(X, labels, kernel="linear").relative_gap < 0.005
     True
     """
+    began = time.perf_counter()
     _check(effort, seconds, block_size, failure_probability)
     judged = _Judged.of(labels, kernel, gamma, degree, coef0, kernel_params, n_clusters)
     data = _Data(**judged.options, memory_limit=memory_limit, n_jobs=n_jobs)
@@ -164,6 +166,7 @@ def certify(
             n_clusters=clusters,
             effort=_effort(effort, n, seconds),
             seconds=None if seconds is None else float(seconds),
+            began=began,
             block_size=None if isinstance(block_size, str) else int(block_size),
             failure_probability=failure_probability,
             seed=int(seeds[0]),
