@@ -2,7 +2,9 @@
 
 ``python -m soak certificates --check proofs`` draws 10,000 problems of up to seven samples over
 kernels × weights × dtypes × offsets × levels × block sizes, and 300 of 30 to 120 samples that
-restarts are tried on.
+restarts are tried on. Some proofs are those of fits, with and without refinement; some have no
+time, some are interrupted at a random step; and every tiny problem is bounded by a random N and
+random multipliers as well. The neighbours kernel has its own: ``soak.cuts``.
 """
 
 from __future__ import annotations
@@ -12,11 +14,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
-from sketchmeans import certify
+from sketchmeans import KernelKMeans, certify
+from sketchmeans.certificate.lift import Lifting
 from sketchmeans.certificate.proving import LEVELS
+from sketchmeans.certificate.spectral import centred_block, objective_bound
+from sketchmeans.certificate.triangles import with_new
 from soak.bounds import OFFSETS, draw_rows, draw_weights
 from soak.running import Cases, Check
 from soak.truth import feature_distances, objectives, partitions
@@ -29,7 +35,11 @@ KERNELS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("laplacian", {}),
     ("cosine", {}),
     ("precomputed", {}),
+    ("callable", {}),
+    ("sigmoid", {"coef0": 0.5}),
 )
+WAYS = ("whole", "whole", "fit", "truncated", "interrupted")
+"""How a proof is come by: by certify, or by a fit; with no time, or with Ctrl-C in the midst."""
 RESTARTS = 40
 
 
@@ -42,15 +52,73 @@ class Problem:
     labels: np.ndarray
     options: dict[str, Any]
     name: str
+    way: str = "whole"
 
-    def certificate(self) -> Any:
-        """Return what is proved."""
-        return certify(self.X, self.labels, sample_weight=self.weights, **self.options)
+    def certificate(self) -> tuple[Any, np.ndarray]:
+        """Return what is proved, and of which labels."""
+        options = dict(self.options)
+        if self.way == "fit":
+            return self._fitted(options)
+        if options["kernel"] == "callable":
+            options |= {"kernel": gaussian, "kernel_params": {"gamma": options.pop("gamma")}}
+        last, step = options["random_state"] % 50, Lifting.step
+
+        def tired(lifting: Lifting) -> None:
+            nonlocal last
+            last -= 1
+            if last < 0:
+                raise KeyboardInterrupt
+            step(lifting)
+
+        if self.way in ("truncated", "interrupted") and options["effort"] != "free":
+            options["seconds"] = 1e-4 if self.way == "truncated" else 60.0
+        with patch.object(Lifting, "step", tired if self.way == "interrupted" else step):
+            found = certify(self.X, self.labels, sample_weight=self.weights, **options)
+        return found, self.labels
+
+    def _fitted(self, options: dict[str, Any]) -> tuple[Any, np.ndarray]:
+        """Return what a fit proves of its own labels, after none to two refinements."""
+        if options["kernel"] == "callable":
+            options |= {"kernel": gaussian, "kernel_params": {"gamma": options.pop("gamma")}}
+        options = {k: v for k, v in options.items() if k != "block_size"}
+        level, seed = options.pop("effort"), options["random_state"]
+        model = KernelKMeans(n_init=2, n_refine=seed % 3, certificate=level, **options)
+        model.fit(self.X, sample_weight=self.weights)
+        return model.certificate_, model.labels_
+
+    def of_random_multipliers(self, random: np.random.Generator) -> tuple[float, float]:
+        """Return bounds from a random N ≥ 0, and from random multipliers of cuts."""
+        n, k = len(self.X), self.options["n_clusters"]
+        described = self.described
+        kept = np.arange(n) if self.weights is None else np.flatnonzero(self.weights)
+        K = -feature_distances(described, self.X)[np.ix_(kept, kept)] / 2
+        is_psd = self.options["kernel"] != "sigmoid"
+        weights = None if self.weights is None else self.weights[kept]
+        # −½ of squared distances: the kernel of the same distances, centred. Its entries are exact.
+        K = K - K.mean(axis=0) - K.mean(axis=0)[:, None] + K.mean()
+        block = centred_block(K, weights, 1e-15, is_psd=is_psd)
+        scale = 10 ** random.uniform(-3, 2) * np.abs(block.K).max()
+        N = scale * np.maximum(random.normal(size=block.K.shape), 0)
+        plain = objective_bound(block, block.K + N + N.T, k)
+        if k < 2 or len(kept) <= k or len(kept) < 4:
+            return plain, plain
+        lifting = Lifting(block, k)
+        if lifting.is_flat:
+            return plain, plain
+        for _ in range(int(random.integers(1, 9))):
+            lifting.step()
+        triples = np.array([random.permutation(len(kept))[:3] for _ in range(20)])
+        lifting.cuts = with_new(lifting.cuts, triples, block.u)
+        lifting.cuts.mu[:] = np.maximum(random.normal(size=len(triples)), 0)
+        A, off = lifting.matrix()
+        return plain, objective_bound(block, A, k) - off
 
     @property
     def described(self) -> SimpleNamespace:
         """The kernel, as ``soak.truth`` wants to know it."""
         known = {"gamma": None, "degree": 3, "coef0": 1.0} | self.options
+        if known["kernel"] == "callable":
+            known["kernel"] = "rbf"
         return SimpleNamespace(**known, gamma_=known["gamma"])
 
 
@@ -68,11 +136,11 @@ def problems(count: int, seed: int, sizes: tuple[int, int]) -> Iterator[Problem]
         spread = X.astype(float) - X.astype(float).mean(axis=0)
         squared = np.square(spread[:, None] - spread[None]).sum(axis=2)
         typical = max(float(np.median(squared)), 1e-300)
-        if kernel in ("polynomial", "rbf", "laplacian"):
+        if kernel in ("polynomial", "rbf", "laplacian", "callable", "sigmoid"):
             options["gamma"] = float(10 ** random.uniform(-2, 1))
-            if kernel == "rbf":
+            if kernel in ("rbf", "callable"):
                 options["gamma"] /= typical
-            elif kernel == "polynomial":
+            elif kernel in ("polynomial", "sigmoid"):
                 options["gamma"] /= max(
                     float(np.square(X.astype(float)).sum(axis=1).mean()), 1e-300
                 )
@@ -84,21 +152,36 @@ def problems(count: int, seed: int, sizes: tuple[int, int]) -> Iterator[Problem]
         weights = draw_weights(random, n)
         labels = random.integers(0, k, n)
         options["n_clusters"] = k
-        name = f"{index}: {np.dtype(dtype).name} offset {offset:g} {options}"
-        yield Problem(X, weights, labels, options, name)
+        way = WAYS[int(random.integers(len(WAYS)))]
+        name = f"{index}: {way} {np.dtype(dtype).name} offset {offset:g} {options}"
+        yield Problem(X, weights, labels, options, name, way)
+
+
+def gaussian(X: np.ndarray, Y: np.ndarray, gamma: float) -> np.ndarray:
+    """Return a Gaussian kernel by differences, as a caller may write it."""
+    X, Y = X.astype(float), Y.astype(float)
+    return np.exp(-gamma * np.square(X[:, None] - Y[None]).sum(axis=2))
 
 
 def examine(problem: Problem, tally: collections.Counter[str]) -> list[str]:
     """Certify one tiny problem and hold it against all partitions; return what is broken."""
-    found = certified(problem, tally)
-    if found is None:
-        return []
     n, k = len(problem.X), problem.options["n_clusters"]
     weights = np.ones(n) if problem.weights is None else problem.weights
     distances = feature_distances(problem.described, problem.X)
     best = float(objectives(distances, weights, partitions(n, k)).min())
-    own = float(objectives(distances, weights, problem.labels[None])[0])
-    return compared(found, best, own, problem, tally)
+    broken = []
+    if np.count_nonzero(weights):
+        random = np.random.default_rng(problem.options["random_state"])
+        for value in problem.of_random_multipliers(random):
+            tally["of random N"] += 1
+            if value > best + 1e-12 * abs(best) + 1e-13 * np.abs(distances).max():
+                broken.append(f"random N: {value:.17g} > {best:.17g} in {problem.name}")
+    proof = certified(problem, tally)
+    if proof is None:
+        return broken
+    found, labels = proof
+    own = float(objectives(distances, weights, labels[None])[0])
+    return broken + compared(found, best, own, problem, tally)
 
 
 def compared(
@@ -119,23 +202,25 @@ def compared(
 
 
 def certified(problem: Problem, tally: collections.Counter[str]) -> Any:
-    """Return the certificate; None where the problem is refused or nothing is known."""
+    """Return the certificate and its labels; None where it is refused or nothing is known."""
     try:
-        found = problem.certificate()
+        found, labels = problem.certificate()
     except ValueError:
         tally["refused"] += 1
         return None
-    if found.objective_upper is None:
+    if found.objective_upper is None or found.optimum_lower is None:
         tally["without a bound"] += 1
         return None
-    return found
+    tally[problem.way] += 1
+    return found, labels
 
 
 def examine_larger(problem: Problem, tally: collections.Counter[str]) -> list[str]:
     """Hold a proof against the best of many restarts, which the best of all is no worse than."""
-    found = certified(problem, tally)
-    if found is None:
+    proof = certified(problem, tally)
+    if proof is None:
         return []
+    found, labels_found = proof
     n, k = len(problem.X), problem.options["n_clusters"]
     weights = np.ones(n) if problem.weights is None else problem.weights
     distances = feature_distances(problem.described, problem.X)
@@ -153,7 +238,7 @@ def examine_larger(problem: Problem, tally: collections.Counter[str]) -> list[st
                 break
             labels = new
         values.append(float(objectives(distances, weights, labels[None])[0]))
-    own = float(objectives(distances, weights, problem.labels[None])[0])
+    own = float(objectives(distances, weights, labels_found[None])[0])
     return compared(found, min(values), own, problem, tally)
 
 

@@ -55,6 +55,13 @@ def _power(base: Decimal, degree: int) -> Decimal:
     return base**degree if base else Decimal(0)
 
 
+def _tanh(value: Decimal) -> Decimal:
+    if abs(value) > 200:
+        return Decimal(1 if value > 0 else -1)
+    twice = (2 * value).exp()
+    return (twice - 1) / (twice + 1)
+
+
 def kernel_function(model: Any) -> Callable[[list[Decimal], list[Decimal]], Decimal]:
     """Return κ of a fitted estimator as a function of two rows of decimals."""
     gamma = None if model.gamma_ is None else Decimal(float(model.gamma_))
@@ -76,6 +83,7 @@ def kernel_function(model: Any) -> Callable[[list[Decimal], list[Decimal]], Deci
         "rbf": lambda x, y: (-gamma * squared(x, y)).exp(),
         "laplacian": lambda x, y: (-gamma * manhattan(x, y)).exp(),
         "cosine": cosine,
+        "sigmoid": lambda x, y: _tanh(gamma * _dot(x, y) + coef0),
     }
     return functions[model.kernel]
 
@@ -87,6 +95,7 @@ def feature_distances(model: Any, X: Any) -> np.ndarray:
         context.prec = DIGITS
         rows = _rows(X)
         given = model.kernel == "precomputed"
+        exact = given or model.kernel == "sigmoid"  # squares of lengths may be negative
         if given:
             K = [[(rows[i][j] + rows[j][i]) / 2 for j in range(n)] for i in range(n)]
         else:
@@ -94,4 +103,4 @@ def feature_distances(model: Any, X: Any) -> np.ndarray:
             K = [[kernel(rows[i], rows[j]) for j in range(n)] for i in range(n)]
         distances = [[K[i][i] + K[j][j] - 2 * K[i][j] for j in range(n)] for i in range(n)]
     found = np.array(distances, dtype=float)
-    return found if given else np.maximum(found, 0.0)  # the last of the digits may be below zero
+    return found if exact else np.maximum(found, 0.0)  # the last of the digits may be below zero

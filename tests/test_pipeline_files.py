@@ -18,7 +18,8 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, OneHotEncod
 from shell import sketchmeans as run
 from sketchmeans import FullKernelKMeans, KernelEmbedding, KernelKMeans, load, save
 from sketchmeans.models import ModelFileError, read_description
-from test_model_files import DELETE, JUNK, apply, places, put_together, take_apart
+from forged_models import DELETE, apply, put_together, take_apart
+from test_model_files import JUNK, places
 
 
 def numbers(dtype="float64"):

@@ -16,6 +16,7 @@ from soak.proofs import run as soaked
 from oracles import objective, objectives
 from sketchmeans import FullKernelKMeans, KernelKMeans, certify
 from sketchmeans.certificate import proving
+from sketchmeans.certificate.alike import blocks_alike
 from sketchmeans.certificate.blockwise import block_bytes, part_bound
 from sketchmeans.certificate.lift import Lifting, clipped
 from sketchmeans.certificate.parts import part_of, stratified
@@ -24,7 +25,7 @@ from sketchmeans.certificate.sampling import drawn_block, geometric_bound
 from sketchmeans.certificate.spectral import centred_block, objective_bound
 from sketchmeans.certificate.triangles import with_new
 from sketchmeans.graphs import normalized
-from sketchmeans.kernels import Gaussian
+from sketchmeans.kernels import Gaussian, Linear
 from sketchmeans.operators import DataOperator
 
 N = 7
@@ -291,6 +292,40 @@ def test_blocks_hold_every_sample_once_and_clusters_in_their_shares():
         assert max(counts) - min(counts) <= 1
 
 
+def test_blocks_that_are_alike_hold_every_sample_once_and_bound_more():
+    X, _ = make_blobs(1200, 6, centers=4, cluster_std=4.0, random_state=0)
+    labels = KMeans(4, n_init=3, random_state=0).fit_predict(X)
+    operator = DataOperator(X, Linear(), weights=np.linspace(1, 2, 1200))
+    plain = DataOperator(X, Linear())
+    for size in (100, 113, 7):
+        for one in (operator, plain):
+            blocks = blocks_alike(one, labels, size, 0)
+            assert sorted(np.concatenate(blocks)) == list(range(1200))
+            assert max(map(len, blocks)) <= size
+            for cluster in range(4):
+                counts = [int((labels[block] == cluster).sum()) for block in blocks]
+                assert max(counts) - min(counts) <= 1
+    # What blocks lose: the spread of their means around those of all.
+    values = {}
+    for name, blocks in (("alike", blocks_alike), ("shares", None)):
+        cut = blocks(plain, labels, 100, 0) if blocks else stratified(labels, 100, 0)
+        parts = [part_of(plain, block, labels, 1e-14) for block in cut]
+        values[name] = sum(part_bound(part, Effort(4, "lifted")).bound for part in parts)
+    full = certify(X, labels, kernel="linear", effort="lifted").objective
+    assert full - values["alike"] < 0.5 * (full - values["shares"])
+
+
+def test_spans_of_rows_are_dealt_by_themselves_and_blocks_stay_even(monkeypatch):
+    monkeypatch.setattr("sketchmeans.certificate.alike.SPAN", 130)
+    monkeypatch.setattr("sketchmeans.certificate.alike.WINDOW", 5)
+    X, labels = make_blobs(1000, 70, random_state=0)
+    operator = DataOperator(X, Gaussian(0.1))
+    one, two = (blocks_alike(operator, labels, 60, 0, threads) for threads in (1, 3))
+    assert all(np.array_equal(*pair) for pair in zip(one, two, strict=True))
+    assert sorted(np.concatenate(one)) == list(range(1000))
+    assert {len(block) for block in one} <= {58, 59}
+
+
 def test_ctrl_c_returns_the_best_so_far_with_a_time_limit(monkeypatch):
     X, _ = make_blobs(400, 5, centers=4, cluster_std=4.0, random_state=0)
     labels = KMeans(4, n_init=3, random_state=0).fit_predict(X)
@@ -356,15 +391,16 @@ def test_a_memory_limit_is_kept_or_refused_with_the_way_out():
     assert found.n_blocks == 12
 
 
-def test_a_block_takes_no_more_memory_than_is_reckoned():
-    X, _ = make_blobs(500, 5, centers=4, cluster_std=4.0, random_state=0)
+@pytest.mark.parametrize("level", ["lifted", "triangles"])
+def test_a_block_takes_no_more_memory_than_is_reckoned(level):
+    X, _ = make_blobs(400, 5, centers=4, cluster_std=4.0, random_state=0)
     labels = KMeans(4, n_init=1, random_state=0).fit_predict(X)
-    certify(X[:50], labels[:50], kernel="rbf", effort="lifted")  # what is imported late
+    certify(X[:50], labels[:50], kernel="rbf", effort=level)  # what is imported late
     tracemalloc.start()
-    certify(X, labels, kernel="rbf", effort="lifted")
+    certify(X, labels, kernel="rbf", effort=level)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < block_bytes(500, "lifted")
+    assert 0.1 * block_bytes(400, level) < peak < block_bytes(400, level)
 
 
 def test_the_landmarks_bound_the_objective_from_above(monkeypatch):
@@ -431,12 +467,63 @@ def test_starts_end_once_the_proof_is_near_enough():
     options = {"kernel": "rbf", "n_init": 7, "random_state": 0, "certificate": "triangles"}
     near = KernelKMeans(3, tol_certified=0.01, **options).fit(X)
     assert near.certificate_.relative_gap <= 0.01
+    assert near.stats_["starts"] == 1
     strict = KernelKMeans(3, tol_certified=1e-12, **options).fit(X)
+    assert strict.stats_["starts"] == 7
     assert strict.certificate_.objective == pytest.approx(near.certificate_.objective)
     with pytest.raises(ValueError, match=r"tol_certified=0\.1 needs a proof"):
         KernelKMeans(3, tol_certified=0.1).fit(X)
     with pytest.raises(ValueError, match="certificate='lift' is not known"):
         KernelKMeans(3, certificate="lift").fit(X)
+
+
+def test_the_best_possible_is_bounded_once_and_starts_end_as_soon_as_one_is_near(monkeypatch):
+    """Bad starts come first here: single iterations of K-means from one center each."""
+    from sketchmeans.estimators import proofs
+
+    bounds = []
+    proven = proofs.proven_certificate
+
+    def counted(*args):
+        bounds.append(args)
+        return proven(*args)
+
+    monkeypatch.setattr(proofs, "proven_certificate", counted)
+    monkeypatch.setattr(proofs, "rounded", lambda *args: None)  # it would mend the first start
+    X, _ = make_blobs(240, 2, centers=8, cluster_std=0.3, random_state=3)
+    options = {"kernel": "rbf", "gamma": 0.05, "max_iter": 2, "n_refine": 0, "n_init": 30}
+    options |= {"certificate": "lifted", "random_state": 1}
+    made = {}
+    for tolerance in (0.05, 1.0):
+        model = KernelKMeans(8, tol_certified=tolerance, **options).fit(X)
+        assert model.certificate_.relative_gap <= tolerance
+        made[tolerance] = model.stats_["starts"]
+    assert made[1.0] == 1 < made[0.05] < 30
+    assert len(bounds) == 2
+
+
+def test_beyond_one_block_looks_are_fewer_and_a_block_gives_a_start(monkeypatch):
+    for name in ("proven.ONE_BLOCK", "blockwise.ONE_BLOCK"):
+        monkeypatch.setattr(f"sketchmeans.certificate.{name}", 150)
+    monkeypatch.setattr("sketchmeans.certificate.blockwise.BLOCK_SIZE", 120)
+    monkeypatch.setattr("sketchmeans.estimators.proofs.ONE_BLOCK", 150)
+    X, _ = make_blobs(240, 2, centers=8, cluster_std=0.6, random_state=3)
+    weights = np.random.default_rng(0).integers(0, 3, 240)
+    options = {"kernel": "rbf", "gamma": 0.05, "n_init": 1, "max_iter": 1, "n_refine": 0}
+    improved = 0
+    for seed in range(3):
+        plain = KernelKMeans(8, random_state=seed, **options).fit(X, sample_weight=weights)
+        before = certify(X, plain, sample_weight=weights, effort="blocks").objective
+        proved = KernelKMeans(8, random_state=seed, certificate="lifted", **options)
+        found = proved.fit(X, sample_weight=weights).certificate_
+        assert found.n_blocks == 2
+        assert found.objective <= before * (1 + 1e-12)
+        K = np.exp(-0.05 * np.square(X[:, None] - X[None]).sum(axis=2))
+        assert found.objective == pytest.approx(objective(K, proved.labels_, weights))
+        improved += found.objective < 0.999 * before
+    assert improved >= 1
+    several = options | {"n_init": 9, "certificate": "blocks", "tol_certified": 1e-9}
+    assert KernelKMeans(8, random_state=0, **several).fit(X).stats_["starts"] == 9
 
 
 def test_every_level_holds_against_all_partitions_and_restarts():
@@ -459,7 +546,7 @@ def test_where_time_is_short_blocks_are_drawn_if_that_is_allowed(monkeypatch):
     X, _ = make_blobs(4000, 6, centers=5, cluster_std=3.0, random_state=0)
     labels = KMeans(5, n_init=2, random_state=0).fit_predict(X)
     monkeypatch.setattr(proven, "SMALL_BLOCKS", 10**9)  # whatever the time, it is too short
-    monkeypatch.setattr(proven, "BLOCK_SIZE", 200)
+    monkeypatch.setattr(proven, "DRAWN_SIZE", 200)
     options = {"kernel": "rbf", "gamma": 0.02, "effort": "blocks", "random_state": 0}
     drawn = certify(X, labels, seconds=3, failure_probability=1e-6, **options)
     assert drawn.n_blocks > 1

@@ -8,7 +8,7 @@ of a fixed shape, or stays where it was made, as other rows. Here nobody knows w
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -125,6 +125,36 @@ class Rows(ABC):
         ``task(ours, theirs)`` takes the rows of two strips, (rows, *given), or one and None, and
         returns what ``engine.strips.meet`` does, and the diagonal of a strip. With ``stay``, W
         stays where it is summed up.
+        """
+
+    @property
+    @abstractmethod
+    def n_threads(self) -> int:
+        """Tasks that run side by side where the rows are."""
+
+    @abstractmethod
+    def of_groups(
+        self,
+        work: Callable[..., Any],
+        groups: Sequence[Any],
+        given: Sequence[tuple[Any, ...]],
+        *,
+        seconds: float | None = None,
+        name: str = "groups",
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield ``work(rows, *given[i])`` of groups of rows with their places, as they are done.
+
+        Parameters
+        ----------
+        work : callable
+        groups : sequence of arrays
+            Numbers of rows, rising; none is empty.
+        given : sequence of tuples
+            What goes with each group.
+        seconds : float, optional
+            To end after that time; groups that are not done then are not yielded.
+        name : str
+            What people are told that is being done.
         """
 
 

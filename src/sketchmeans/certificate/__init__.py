@@ -5,11 +5,11 @@ and, for the neighbours kernel, ``cut`` are the theorems that a fit uses; ``obje
 bound. ``certifying`` brings them together into the ``Certificate`` of ``result``, and ``intervals``
 shows it on one line.
 
-For a proof that is nearer to the truth there are ``parts`` (the block theorem), ``spectral`` (what
-eigenvalues allow), ``lift`` and ``triangles`` (what improves that) and ``sampling`` (what blocks
-that are drawn show); ``above`` bounds the objective of labels from above without all pairs.
-``proving`` goes through the levels for one block, ``blockwise`` adds blocks up, ``proven`` brings
-it together.
+For a proof that is nearer to the truth there are ``parts`` (the block theorem; ``alike`` makes
+blocks that lose little by it), ``spectral`` (what eigenvalues allow), ``lift`` and ``triangles``
+(what improves that) and ``sampling`` (what blocks that are drawn show); ``above`` bounds the
+objective of labels from above without all pairs. ``proving`` goes through the levels for one block,
+``blockwise`` adds blocks up, ``proven`` brings it together.
 
 A new bound is a file here and a line in ``certifying`` or ``proven``. May import: engine,
 operators, lowrank.

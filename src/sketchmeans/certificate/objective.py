@@ -22,10 +22,16 @@ def cluster_sums(
     operator: FeatureOperator, labels: IntArray, weights: FloatArray | None, run: Run = ALONE
 ) -> FloatArray:
     """Return the sums of the rows of F over the clusters, weighted, columns × K: one stream."""
+    return operator.map.projected(block_sums(operator, labels, weights, run))
+
+
+def block_sums(
+    operator: FeatureOperator, labels: IntArray, weights: FloatArray | None, run: Run = ALONE
+) -> FloatArray:
+    """Return the sums of the rows of B over the clusters, F being BT: one stream."""
     work = operator.blockwise(partial(_sums_block, n_clusters=int(labels.max(initial=0)) + 1))
     given = (labels,) if weights is None else (labels, weights)
-    sums = operator.stream(work, run, *given, sums=True, name="cluster-sums").total
-    return operator.map.projected(sums)
+    return operator.stream(work, run, *given, sums=True, name="cluster-sums").total
 
 
 def _sums_block(

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans._arrays import FloatArray, IntArray
-from sketchmeans.blocks import dense
+from sketchmeans.blocks import dense, row_blocks, rows_of, stacked
 from sketchmeans.certificate.spectral import CentredBlock, centred_block
 from sketchmeans.operators import (
     CallableOperator,
@@ -68,28 +68,61 @@ class Part:
         return DataOperator(self.rows, self.kernel, dtype=np.float64).square(everything)
 
 
-def part_of(operator: KernelOperator, indices: IntArray, labels: IntArray, rounding: float) -> Part:
-    """Return the block of these samples of an operator; those of weight zero are left out."""
+@dataclass(frozen=True)
+class Recipe:
+    """What makes a block of rows, but for the rows: it can be sent to where these are."""
+
+    kernel: Any
+    params: dict[str, Any] | None
+    map: Any
+    """What makes features of rows, where these are not features themselves."""
+    is_linear: bool
+    rounding: float
+    is_psd: bool
+
+    def part(self, rows: Any, labels: IntArray, weights: FloatArray | None) -> Part:
+        """Return the block of these rows."""
+        if self.map is not None:
+            blocks = row_blocks(rows.shape[0], self.map.rows_at_once)
+            rows = stacked([self.map.block(rows_of(rows, few)) for few in blocks])
+        if self.is_linear and not sparse.issparse(rows):
+            rows = centred_rows(rows)
+        return Part(rows, self.kernel, self.params, labels, weights, self.rounding, self.is_psd)
+
+
+def recipe_of(operator: KernelOperator, rounding: float) -> tuple[Recipe, Any]:
+    """Return what makes blocks of an operator, and the rows that it takes; None for a matrix."""
+    kernel: Any = None
+    params, map, rows, is_linear = None, None, operator.data, False
+    if isinstance(operator, NeighborOperator):
+        kernel, map = "features", None if operator.holds else operator.map
+        rows = operator.held if operator.holds else operator.data
+    elif isinstance(operator, CallableOperator):
+        kernel, params = operator.function, operator.params
+    elif isinstance(operator, DataOperator | FeatureMapOperator):
+        kernel, is_linear = operator.kernel, operator.kernel.name == "linear"
+    else:
+        rows = None
+    return Recipe(kernel, params, map, is_linear, rounding, operator.is_psd is True), rows
+
+
+def members_of(
+    operator: KernelOperator, indices: IntArray, labels: IntArray
+) -> tuple[IntArray, IntArray, FloatArray | None]:
+    """Return the samples of a block that have weight, with their labels and their weights."""
     weights = operator.weights
     if weights is not None:
         indices = indices[weights[indices] > 0]
         weights = weights[indices]
-    known: dict[str, Any] = {
-        "labels": labels[indices],
-        "weights": weights,
-        "rounding": rounding,
-        "is_psd": operator.is_psd is True,
-    }
-    if isinstance(operator, NeighborOperator):
-        return Part(operator.few_rows(indices), "features", None, **known)
-    if isinstance(operator, CallableOperator):
-        return Part(operator.X[indices], operator.function, operator.params, **known)
-    if isinstance(operator, DataOperator | FeatureMapOperator):
-        rows = operator.data[indices]
-        if operator.kernel.name == "linear" and not sparse.issparse(rows):
-            rows = centred_rows(rows)
-        return Part(rows, operator.kernel, None, **known)
-    return Part(operator.unweighted().square(indices), None, None, **known)
+    return indices, labels[indices], weights
+
+
+def part_of(operator: KernelOperator, indices: IntArray, labels: IntArray, rounding: float) -> Part:
+    """Return the block of these samples of an operator; those of weight zero are left out."""
+    recipe, source = recipe_of(operator, rounding)
+    indices, few, weights = members_of(operator, indices, labels)
+    rows = operator.unweighted().square(indices) if source is None else source[indices]
+    return recipe.part(rows, few, weights)
 
 
 def centred_rows(rows: FloatArray) -> FloatArray:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from sketchmeans._arrays import IntArray
 from sketchmeans.blas import OneBlasThread
-from sketchmeans.blocks import masses, row_blocks
+from sketchmeans.blocks import masses
 from sketchmeans.certificate.above import objective_above
 from sketchmeans.certificate.blockwise import (
     BLOCK_SIZE,
@@ -19,13 +20,15 @@ from sketchmeans.certificate.blockwise import (
     Blockwise,
     Bound,
     lower_bound,
+    of_one_part,
     size_for,
 )
 from sketchmeans.certificate.certifying import Wanted, certificate_for, nothing_known
-from sketchmeans.certificate.parts import part_of
+from sketchmeans.certificate.objective import cluster_sums
+from sketchmeans.certificate.parts import Part
 from sketchmeans.certificate.proving import Effort
 from sketchmeans.certificate.result import USELESS, Certificate
-from sketchmeans.certificate.sampling import drawn_bound
+from sketchmeans.certificate.sampling import DRAWN_SIZE, drawn_bound
 from sketchmeans.certificate.spectral import EPS, objective_of
 from sketchmeans.engine import Run
 from sketchmeans.operators import (
@@ -35,6 +38,7 @@ from sketchmeans.operators import (
     NeighborOperator,
     SparseOperator,
 )
+from sketchmeans.rows import Rows
 
 LEAST = 64 * EPS
 """Rounding of entries that are sums of few positive numbers."""
@@ -54,6 +58,8 @@ class Proving:
     effort: str
     """A level that is reached, "free" to "triangles"."""
     seconds: float | None = None
+    began: float | None = None
+    """When the seconds began, by ``time.perf_counter``; now, if left out."""
     block_size: int | None = None
     largest_block: int = LARGEST
     """Blocks do not grow beyond this while time allows."""
@@ -83,7 +89,7 @@ def proven_certificate(
     Passes over K: one where its n²/2 entries are fewer than ``PAIRS``, else n × landmarks; and
     n × b entries for blocks of b samples. Up to ``ONE_BLOCK`` samples, n² in all.
     """
-    start = time.perf_counter()
+    start = time.perf_counter() if asked.began is None else asked.began
     # Overflow is looked for by the passes themselves, which can say where it is.
     with OneBlasThread(), np.errstate(over="ignore", invalid="ignore"):
         rounding = _rounding(operator)
@@ -98,13 +104,14 @@ def proven_certificate(
         if refused is not None:
             return _told(replace(known, reason=refused), scale), None
         left = None if asked.seconds is None else asked.seconds - (time.perf_counter() - start)
+        data = operator.data
         ask = Blockwise(
             operator=operator,
             labels=labels,
             effort=Effort(asked.n_clusters, asked.effort),
             rounding=rounding,
             seed=asked.seed,
-            n_threads=run.n_threads,
+            n_threads=data.n_threads if isinstance(data, Rows) else run.n_threads,
             keep_fractional=asked.keep_fractional,
             report=asked.report,
         )
@@ -147,27 +154,39 @@ def find_bound(ask: Blockwise, asked: Proving, seconds: float | None) -> Bound:
     fitting = size_for(n, seconds, ask.n_threads)
     if delta is None or asked.block_size or asked.is_one_block(n) or fitting >= SMALL_BLOCKS:
         return lower_bound(ask, asked.block_size, seconds, asked.largest_block)
-    return drawn_bound(ask, BLOCK_SIZE, seconds, delta / 2)
+    return drawn_bound(ask, min(DRAWN_SIZE, n), seconds, delta / 2)
 
 
 def _by_one_block(
     operator: KernelOperator, labels: IntArray, asked: Proving, rounding: float
 ) -> Certificate:
     """Return the objective of labels, from a matrix of all pairs; the best is not known yet."""
-    part = part_of(operator, np.arange(len(labels)), labels, rounding)
-    block = part.block()
-    objective, slack = objective_of(block, part.labels)
-    least = 0.0 if block.is_psd else -np.inf
+    found = of_one_part(operator, labels, rounding, _objective_of_part)
+    least = 0.0 if found.is_psd else -np.inf
     return Certificate(
         n_clusters=asked.n_clusters,
-        trace_kernel=block.trace,
-        trace_error=block.trace,
-        objective=max(objective, least),
-        objective_lower=max(objective - slack, least),
-        objective_upper=objective + slack,
+        trace_kernel=found.trace,
+        trace_error=found.trace,
+        objective=max(found.objective, least),
+        objective_lower=max(found.objective - found.slack, least),
+        objective_upper=found.objective + found.slack,
         optimum_lower=least,
         objective_from="all pairs",
     )
+
+
+class _Measured(NamedTuple):
+    """The objective of labels of a block."""
+
+    objective: float
+    slack: float
+    trace: float
+    is_psd: bool
+
+
+def _objective_of_part(part: Part) -> _Measured:
+    block = part.block()
+    return _Measured(*objective_of(block, part.labels), block.trace, block.is_psd)
 
 
 def _from_above(
@@ -247,9 +266,10 @@ def cut_scale(operator: KernelOperator) -> float | None:
 def has_degrees_of_one(operator: NeighborOperator) -> bool:
     """Whether Kd = 1: the samples and weights are those that the anchors were counted with."""
     plain, d = operator.unweighted(), masses(operator.weights, operator.shape[0])
-    blocks = row_blocks(operator.shape[0])
-    held = sum(plain.block(rows).T @ d[rows] for rows in blocks)
-    degrees = np.concatenate([plain.block(rows) @ held for rows in blocks])
+    held = cluster_sums(plain, np.zeros(len(d), np.intp), d)
+    degrees = plain.product(held)
+    if isinstance(degrees, Rows):
+        degrees = degrees[:]
     return bool(np.allclose(degrees, 1.0, rtol=0, atol=1e-9))
 
 

@@ -23,7 +23,7 @@ LIFTED_ROUNDS, CUT_ROUNDS = 14, 16
 """Rounds of a level, at most."""
 CUTTING = 0.05
 """Cuts are added once a round gains less than this share of what is left."""
-LATE = 1.2
+LATE = 1.5
 """Times as long as the longest evaluation so far is kept for the last one."""
 FINE = 0.05
 """Below this share of tr JKJ for the objective, float32 would show in the bound: float64 then."""
@@ -51,6 +51,8 @@ class Effort:
     level: str = "triangles"
     seconds: float | None = None
     """Time for the block; None for as long as it gains, and the same bits always."""
+    least_gain: float = 1e-7
+    """A round that gains less than this share of the objective is one too many."""
 
     def reaches(self, level: str) -> bool:
         """Whether this level is asked for."""
@@ -158,6 +160,7 @@ class _Schedule:
 
     def __init__(self, effort: Effort) -> None:
         self._last = "triangles" if effort.reaches("triangles") else "lifted"
+        self._least = effort.least_gain
         self.level, self.is_over = "lifted", False
         self._rounds = self._stale = 0
 
@@ -165,7 +168,7 @@ class _Schedule:
         """Take note of a round: what it gained, and what is left to the labels at the most."""
         self._rounds += 1
         least = GAIN if self.level == "lifted" else CUT_GAIN
-        is_stale = gained < least * max(left, 0.0) + 1e-7 * abs(found)
+        is_stale = gained < least * max(left, 0.0) + self._least * abs(found)
         self._stale = self._stale + 1 if is_stale else 0
         if left <= 1e-7 * abs(found):
             self.is_over = True

@@ -1,8 +1,9 @@
 """The same fits on a Dask cluster: ``KernelKMeans`` and ``KernelEmbedding`` for Dask collections.
 
 ``inputs`` turns a Dask array or dataframe into rows on workers, ``placed`` sends work to them and
-``meetings`` the pairs of strips of a pass; ``estimators`` are the outside. The algorithm is that of
-the local estimators, to the bit: they are given rows that are elsewhere (``sketchmeans.rows``).
+``meetings`` the pairs of strips of a pass; ``estimators`` and ``certifying`` are the outside. The
+algorithm is that of the local estimators, to the bit: they are given rows that are elsewhere
+(``sketchmeans.rows``).
 
 >>> import dask.array as da
 >>> from distributed import Client
@@ -27,6 +28,7 @@ except ImportError as error:
         'pip install "sketchmeans[dask]"'
     ) from error
 
+from sketchmeans.dask.certifying import certify
 from sketchmeans.dask.estimators import KernelEmbedding, KernelKMeans
 
-__all__ = ["KernelEmbedding", "KernelKMeans"]
+__all__ = ["KernelEmbedding", "KernelKMeans", "certify"]

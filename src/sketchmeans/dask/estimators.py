@@ -63,6 +63,19 @@ def with_client(local: type) -> Callable[[type], type]:
     return decorate
 
 
+def client_for(client: Client | None) -> Client:
+    """Return this client, or the one that was started last."""
+    if client is not None:
+        return client
+    try:
+        return get_client()
+    except ValueError as error:
+        raise ValueError(
+            "no Dask client was found: start one, client = distributed.Client(), or give one as "
+            "client=."
+        ) from error
+
+
 class DaskEstimator(BaseEstimator):
     """What both estimators share: a local estimator that is fitted to rows on workers."""
 
@@ -79,15 +92,7 @@ class DaskEstimator(BaseEstimator):
         return {k: v for k, v in self.get_params(deep=False).items() if k != "client"}
 
     def _client(self) -> Client:
-        if self.client is not None:
-            return self.client
-        try:
-            return get_client()
-        except ValueError as error:
-            raise ValueError(
-                "no Dask client was found: start one, client = distributed.Client(), or give one "
-                "as client=."
-            ) from error
+        return client_for(self.client)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to a Dask collection, on its cluster.
@@ -125,6 +130,11 @@ class DaskEstimator(BaseEstimator):
         if isinstance(model.embedding_, DaskRows):
             model.embedding_ = model.embedding_[:]
         return gathered(model)
+
+    def fitted(self) -> Any:
+        """Return the local estimator as it was fitted: its rows are on workers."""
+        check_is_fitted(self, "embedding_")
+        return self._model
 
     def _lazy_model(self) -> Any:
         """Return the model as a task: small, or with all samples where predictions need them."""

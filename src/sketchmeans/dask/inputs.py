@@ -163,7 +163,11 @@ def weights_of(sample_weight: Any, client: Client) -> FloatArray | None:
     """Return weights as an array here, a number for each sample; they may be a collection."""
     if sample_weight is None or not is_dask_collection(sample_weight):
         return sample_weight
-    if hasattr(sample_weight, "to_dask_array"):
-        sample_weight = sample_weight.to_dask_array()
-    found = client.compute(sample_weight).result()
-    return np.asarray(found, dtype=np.float64).reshape(-1)
+    return array_of(sample_weight, client).astype(np.float64, copy=False)
+
+
+def array_of(collection: Any, client: Client) -> Any:
+    """Return a collection of one number, or text, a sample as an array here."""
+    if hasattr(collection, "to_dask_array"):
+        collection = collection.to_dask_array()
+    return np.asarray(client.compute(collection).result()).reshape(-1)

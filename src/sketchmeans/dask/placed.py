@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
@@ -31,6 +32,11 @@ def apply(work: bytes, rows: Any, *given: Any) -> Any:
     """Run a function on rows that are here, as a thread of ours would."""
     with OneBlasThread(), np.errstate(over="ignore", invalid="ignore"):
         return opened(work)(*map(here, (rows, *given)))
+
+
+def apply_to_pieces(work: bytes, given: tuple[Any, ...], *pieces: Any) -> Any:
+    """Run a function on rows that came in pieces."""
+    return apply(work, stacked([here(piece) for piece in pieces]), *given)
 
 
 def identity(value: Any) -> Any:
@@ -169,14 +175,57 @@ class DaskRows(Rows):
         indices = np.arange(self.shape[0])[few] if isinstance(few, slice) else np.asarray(few)
         if not len(indices):
             return self._one("fetch", pick, self._chunks[0], np.zeros(0, np.intp)).result()
+        chunks, wanted, order = self._homes(indices)
+        rows = stacked(self.client.gather(self._each("fetch", pick, chunks, wanted)))
+        return here(rows[np.argsort(order, kind="stable")])
+
+    def _homes(self, indices: IntArray) -> tuple[list[Future], list[IntArray], IntArray]:
+        """Return the chunks that have some rows, which of theirs these are, and in which order."""
         ends = np.cumsum([0, *self._sizes])
         homes = np.searchsorted(ends, indices, side="right") - 1
         touched = [int(home) for home in np.unique(homes)]
         chunks = [self._chunks[home] for home in touched]
         wanted = [indices[homes == home] - ends[home] for home in touched]
-        rows = stacked(self.client.gather(self._each("fetch", pick, chunks, wanted)))
         order = np.concatenate([np.flatnonzero(homes == home) for home in touched])
-        return here(rows[np.argsort(order, kind="stable")])
+        return chunks, wanted, order
+
+    @property
+    def n_threads(self) -> int:
+        """Tasks that the workers run side by side."""
+        return max(sum(self.client.nthreads().values()), 1)
+
+    def of_groups(
+        self,
+        work: Callable[..., Any],
+        groups: Sequence[Any],
+        given: Sequence[tuple[Any, ...]],
+        *,
+        seconds: float | None = None,
+        name: str = "groups",
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield what ``work`` makes of groups of rows, as they are done; see ``Rows``.
+
+        The rows of a group go from worker to worker, to the task that takes them.
+        """
+        sent = self._one(f"{name}-plan", identity, sealed(work))
+        token, tasks = f"sketchmeans-{name}-{uuid.uuid4().hex}", []
+        for index, (group, more) in enumerate(zip(groups, given, strict=True)):
+            pieces = self._each(f"{name}-rows", pick, *self._homes(group)[:2])
+            key = (token, index)
+            # Before other groups are picked, what has been picked is worked on and let go.
+            tasks.append(
+                self.client.submit(
+                    apply_to_pieces, sent, more, *pieces, key=key, pure=False, priority=1
+                )
+            )
+        places = {future.key: index for index, future in enumerate(tasks)}
+        try:
+            done = as_completed(list(tasks), with_results=True, timeout=seconds)
+            with suppress(TimeoutError):
+                for future, value in done:
+                    yield places[future.key], value
+        finally:
+            self.client.cancel(tasks)
 
     def _all(self) -> FloatArray:
         """Fetch all rows, one block after the other."""

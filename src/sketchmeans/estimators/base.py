@@ -153,6 +153,15 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _check_elsewhere(self, X: Rows) -> Rows:
         """Take rows that were checked where they are; refuse kernels that cannot be sent there."""
+        self.refuse_elsewhere()
+        self.__dict__.pop("feature_names_in_", None)
+        self.n_features_in_ = X.shape[1]
+        if X.names is not None:
+            self.feature_names_in_ = np.array(X.names, dtype=object)
+        return X
+
+    def refuse_elsewhere(self) -> None:
+        """Refuse kernels that cannot be sent to where rows are."""
         if callable(self.kernel) or self.kernel == "precomputed":
             what = (
                 "a callable kernel" if callable(self.kernel) else setting("kernel", "precomputed")
@@ -161,11 +170,6 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
                 f"{what} is not offered on a cluster: workers compute the kernel from rows of data "
                 "by its name. Choose a kernel by name, or fit on one machine."
             )
-        self.__dict__.pop("feature_names_in_", None)
-        self.n_features_in_ = X.shape[1]
-        if X.names is not None:
-            self.feature_names_in_ = np.array(X.names, dtype=object)
-        return X
 
     def _make_operator(
         self, X: Any, weights: FloatArray | None, seed: int

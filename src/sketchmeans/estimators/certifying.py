@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -26,6 +28,7 @@ from sketchmeans.estimators.cluster import KernelKMeans
 from sketchmeans.estimators.full import FullKernelKMeans
 from sketchmeans.estimators.progress import Bar
 from sketchmeans.estimators.proofs import around_the_mean, first_size, proof_run
+from sketchmeans.kernels import make_kernel
 from sketchmeans.lowrank.sparse_features import from_sparse_features
 from sketchmeans.operators import NeighborOperator
 from sketchmeans.text import called, setting
@@ -65,7 +68,7 @@ class _Data(KernelEstimator):
         moved = around_the_mean(data.operator)
         if moved is data.operator:
             return data
-        copied = data.copied + moved.data.nbytes
+        copied = data.copied + getattr(moved.data, "nbytes", 0)  # none here of rows elsewhere
         return replace(data, X=moved.data, operator=moved, copied=copied)
 
     def threads(self) -> Run:
@@ -150,6 +153,7 @@ def certify(
     >>> certify(X, labels, kernel="linear").relative_gap < 0.005
     True
     """
+    began = time.perf_counter()
     _check(effort, seconds, block_size, failure_probability)
     judged = _Judged.of(labels, kernel, gamma, degree, coef0, kernel_params, n_clusters)
     data = _Data(**judged.options, memory_limit=memory_limit, n_jobs=n_jobs)
@@ -162,6 +166,7 @@ def certify(
             n_clusters=clusters,
             effort=_effort(effort, n, seconds),
             seconds=None if seconds is None else float(seconds),
+            began=began,
             block_size=None if isinstance(block_size, str) else int(block_size),
             failure_probability=failure_probability,
             seed=int(seeds[0]),
@@ -195,6 +200,28 @@ def _check(effort: Any, seconds: Any, block_size: Any, failure_probability: Any)
         raise ValueError(
             f"failure_probability={failure_probability!r} is no probability: give a number between "
             "0 and 1, such as 1e-6, or None for bounds that always hold."
+        )
+
+
+def check_elsewhere(labels: Any, options: dict[str, Any]) -> None:
+    """Refuse what cannot be proved where rows are elsewhere, before any are moved."""
+    known = {name: one.default for name, one in inspect.signature(certify).parameters.items()}
+    known |= options
+    _check(*(known[name] for name in ("effort", "seconds", "block_size", "failure_probability")))
+    kernel_options = ("kernel", "gamma", "degree", "coef0", "kernel_params", "n_clusters")
+    judged = _Judged.of(labels, *(known[name] for name in kernel_options))
+    data = _Data(**judged.options, memory_limit=known["memory_limit"], n_jobs=known["n_jobs"])
+    data._check_options()
+    data.refuse_elsewhere()
+    if data.kernel == "neighbors":
+        return
+    kernel = make_kernel(data.kernel, gamma=1.0, degree=data.degree, coef0=data.coef0)
+    if not kernel.is_psd:
+        raise ValueError(
+            f"{setting('kernel', data.kernel)} is not positive semidefinite in general, and bounds "
+            "of blocks add up for kernels that are: on a cluster there would be no proof. Choose "
+            "another kernel, or call sketchmeans.certify, which takes up to 3,000 samples as one "
+            "block."
         )
 
 

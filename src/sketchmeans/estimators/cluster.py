@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -34,6 +35,7 @@ from sketchmeans.estimators.proofs import (
     proof_of_fit,
     proves,
     refuse_proof,
+    until_proved,
 )
 from sketchmeans.estimators.sizing import work_of
 from sketchmeans.estimators.sketched import SketchedEstimator
@@ -246,13 +248,11 @@ class KernelKMeans(ClusterMixin, Assigning, SketchedEstimator):
                 refuse_proof(self, "a ColumnStream, whose kernel is gone")
             embedded = self._embed(X, sample_weight, progress, outputs.folder)
             check_clusters(self.n_clusters, len(embedded.embedding))
-            one_start = replace(embedded, decision=replace(embedded.decision, n_init=1))
-            fitted = self._cluster(embedded if not self.tol_certified else one_start, progress)
-            gap = fitted.certificate.relative_gap
-            if self.tol_certified and (gap is None or gap > self.tol_certified):
-                more = self._cluster(fitted.embedded_with(embedded.decision), progress, fitted)
-                fitted = min(fitted, more, key=lambda one: one.certificate.objective_upper or 0.0)
-                fitted = replace(fitted, embedded=more.embedded)
+            if self.tol_certified:
+                again = partial(self._cluster, progress=progress)
+                fitted = until_proved(again, embedded, self.tol_certified)
+            else:
+                fitted = self._cluster(embedded, progress)
             embedded, labels = written(outputs, fitted.embedded, fitted.labels)
         refined = fitted.refined
         self._publish(embedded, progress.seconds)
@@ -264,6 +264,8 @@ class KernelKMeans(ClusterMixin, Assigning, SketchedEstimator):
         settle_points(self)
         if embedded.decision.walks:
             self.stats_["walk"] = fitted.steps
+        if fitted.n_starts is not None:
+            self.stats_["starts"] = fitted.n_starts
         samples = None if embedded.operator is None else embedded.operator.data
         warn_of_equal_samples(samples, fitted.start.labels_, self.n_clusters)
         return self

@@ -1,20 +1,16 @@
-"""Proofs of fits: what they take, and what a fit learns from them.
-
-The fractional clustering of a proof, rounded by K-means, is a start of its own: it knows of all
-samples at once. Where exact iterations from it end lower than what the fit had, they are taken.
-"""
+"""Proofs of fits: what they take, and what a fit learns from them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from sklearn.cluster import KMeans
 
 from sketchmeans._arrays import FloatArray, IntArray
+from sketchmeans.blocks import BLOCK, masses, row_blocks
 from sketchmeans.certificate import Certificate
 from sketchmeans.certificate.above import LANDMARKS
 from sketchmeans.certificate.blockwise import (
@@ -36,18 +32,15 @@ from sketchmeans.certificate.proven import (
 from sketchmeans.certificate.proving import LEVELS
 from sketchmeans.checks import check_choice, check_number
 from sketchmeans.engine.run import ALONE, Run
-from sketchmeans.estimators.deciding import Decision
 from sketchmeans.estimators.embedded import Embedded
-from sketchmeans.estimators.lloyd import Refined, refine
+from sketchmeans.estimators.lloyd import Refined
 from sketchmeans.estimators.memory import OVERHEAD, choose, parse_bytes, refining_bytes
+from sketchmeans.estimators.rounding import MOST_ROUNDED, rounded
 from sketchmeans.lowrank.result import Cost
 from sketchmeans.operators import DataOperator, FeatureMapOperator, KernelOperator, NeighborOperator
+from sketchmeans.operators.streams import span_rows
+from sketchmeans.rows import Part, Rows, TreeSum, is_sparse
 from sketchmeans.text import called, human, setting
-
-ROUNDED_STARTS = 5
-"""Starts of K-means that round a fractional clustering."""
-ROUNDED_ITERATIONS = 100
-"""Exact iterations from there, at most."""
 
 
 @dataclass(frozen=True)
@@ -76,10 +69,50 @@ class Clustered:
     bound: Bound | None
     embedded: Embedded
 
-    def embedded_with(self, decision: Decision) -> Embedded:
-        """Return the embedding for the starts that are left of this decision."""
-        left = replace(decision, n_init=max(decision.n_init - 1, 1))
-        return replace(self.embedded, decision=left)
+    n_starts: int | None = None
+    """Starts that were made, where a proof could end them."""
+
+    def or_better(self, other: Clustered) -> Clustered:
+        """Return the one with the lower objective; the bound on the best possible is kept."""
+        bound = self.bound or other.bound
+        ours, theirs = self.certificate.objective_upper, other.certificate.objective_upper
+        better = theirs is not None and (ours is None or theirs < ours)
+        return replace(other if better else self, bound=bound)
+
+
+def until_proved(
+    cluster: Callable[..., Clustered], embedded: Embedded, tolerance: float
+) -> Clustered:
+    """Make starts until one is proved to be near enough; the best possible is bounded once.
+
+    A look at the labels costs a kernel matrix up to ``ONE_BLOCK`` samples, and there is one after
+    each start; beyond it costs a pass, more than a start, and is made after 1, 3, 7, 15 of them.
+
+    Parameters
+    ----------
+    cluster : callable
+        Takes an embedding with the starts that are decided for, and ``before``, what is known.
+    embedded : Embedded
+    tolerance : float
+        The relative gap that is near enough.
+    """
+    decision, best = embedded.decision, None
+    made, count = 0, 1
+    while made < decision.n_init:
+        count = min(count, decision.n_init - made)
+        few = replace(embedded, decision=replace(decision, n_init=count))
+        found = cluster(few, before=best)
+        made, embedded = made + count, found.embedded
+        best = found if best is None else best.or_better(found)
+        gap = best.certificate.relative_gap
+        if gap is not None and gap <= tolerance:
+            break
+        if gap is None:
+            count = decision.n_init  # no start will show one
+        elif len(embedded.embedding) > ONE_BLOCK:
+            count *= 2
+    assert best is not None
+    return replace(best, embedded=replace(embedded, decision=decision), n_starts=made)
 
 
 def check_proof(estimator: Any) -> None:
@@ -153,7 +186,8 @@ def proof_of_fit(
         n_clusters=free.n_clusters,
         effort=estimator.certificate,
         seed=int(estimator.random_state) if isinstance(estimator.random_state, Integral) else 0,
-        keep_fractional=estimator.certificate in ("lifted", "triangles"),
+        keep_fractional=estimator.certificate in ("lifted", "triangles")
+        and len(labels) <= MOST_ROUNDED,
     )
     # What the fit holds while it proves: the embedding, its factor, and the labels.
     held = 2 * embedded.embedding.nbytes + embedded.low_rank.factor.nbytes
@@ -191,7 +225,7 @@ def proved(
     found, bound = proven_certificate(met, labels, asked, run, free if by_neighbors else None)
     better = None
     if bound is not None and not by_neighbors and found.objective is not None:
-        better = _rounded(operator, bound, asked, run)
+        better = rounded(operator, bound, asked, run)
         if better is not None and better.inertia < found.objective * (1 - 1e-9):
             found = with_bound(objective_known(met, better.labels, asked, run), bound)
         else:
@@ -208,41 +242,52 @@ def _merged(free: Certificate, found: Certificate) -> Certificate:
     )
 
 
-def _rounded(operator: KernelOperator, bound: Bound, asked: Proving, run: Run) -> Refined | None:
-    """Return what exact iterations make of the fractional clustering; None if it is of blocks."""
-    if bound.n_blocks != 1 or not bound.fractional:
-        return None
-    ((_, rows),) = bound.fractional
-    weights = operator.weights
-    kept = np.arange(operator.shape[0]) if weights is None else np.flatnonzero(weights)
-    rows = rows.astype(np.float64)
-    if weights is not None:  # Q = D^-½ X D^-½ is one over the weight of a cluster
-        rows /= np.sqrt(weights[kept, None])
-    model = KMeans(asked.n_clusters, n_init=ROUNDED_STARTS, random_state=asked.seed % 2**32)
-    labels = np.zeros(operator.shape[0], np.int32)
-    labels[kept] = model.fit(rows, sample_weight=None if weights is None else weights[kept]).labels_
-    return refine(
-        operator,
-        labels,
-        asked.n_clusters,
-        n_iter=ROUNDED_ITERATIONS,
-        weights=weights,
-        run=run,
-    )
-
-
 def around_the_mean(operator: KernelOperator) -> KernelOperator:
     """Return a linear kernel of rows around their mean, in float64; any other as it is.
+
+    The mean is a sum over a fixed grid: the same bits wherever the rows are.
 
     NOTE: objectives of a linear kernel do not depend on where the origin is; rounding does.
     """
     if not isinstance(operator, DataOperator | FeatureMapOperator):
         return operator
-    if operator.kernel.name != "linear" or sparse.issparse(operator.data):
+    X, weights = operator.data, operator.weights
+    if operator.kernel.name != "linear" or is_sparse(X):
         return operator
-    rows = operator.data.astype(np.float64)
-    rows -= np.average(rows, axis=0, weights=operator.weights)
-    return type(operator)(rows, operator.kernel, weights=operator.weights)
+    size = span_rows(len(X), BLOCK)
+    given = () if weights is None else (weights,)
+    if isinstance(X, Rows):
+        total = X.run(_summed, *given, size=size, name="mean").total
+        moved = X.run(_Moved(_mean(total)), size=size, stay=True, name="move").kept[0]
+        return type(operator)(moved, operator.kernel, weights=weights)
+    sums = TreeSum()
+    for rows in row_blocks(len(X), size):
+        sums.add(_summed(X[rows], *(one[rows] for one in given)).summand)
+    moved = X.astype(np.float64)
+    moved -= _mean(sums.total())
+    return type(operator)(moved, operator.kernel, weights=weights)
+
+
+def _summed(rows: FloatArray, weights: FloatArray | None = None) -> Part:
+    """Return the weighted sum of rows, and what they weigh."""
+    rows, mass = rows.astype(np.float64), masses(weights, len(rows))
+    return Part((), np.append(mass @ rows, mass.sum()))
+
+
+def _mean(total: FloatArray) -> FloatArray:
+    return total[:-1] / total[-1]
+
+
+@dataclass(frozen=True)
+class _Moved:
+    """Takes a point from rows, where these are."""
+
+    mean: FloatArray
+
+    def __call__(self, rows: FloatArray) -> Part:
+        moved = rows.astype(np.float64)
+        moved -= self.mean
+        return Part((moved,))
 
 
 def first_size(n: int, asked: Proving, run: Run) -> int:
