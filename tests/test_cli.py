@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 
 import shell
+from forged_models import apply, put_together, take_apart
 from pages import Text
 from shell import sketchmeans as run
 from sketchmeans import KernelKMeans, choose, compare, load
 from sketchmeans.datasets import make_rings
 from tables import KINDS, write_numbers
-from forged_models import apply, put_together, take_apart
 
 
 def test_every_format_gives_the_same_labels(tmp_path):

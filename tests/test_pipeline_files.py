@@ -15,10 +15,10 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, OneHotEncoder, StandardScaler
 
+from forged_models import DELETE, apply, put_together, take_apart
 from shell import sketchmeans as run
 from sketchmeans import FullKernelKMeans, KernelEmbedding, KernelKMeans, load, save
 from sketchmeans.models import ModelFileError, read_description
-from forged_models import DELETE, apply, put_together, take_apart
 from test_model_files import JUNK, places
 
 

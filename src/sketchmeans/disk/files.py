@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -151,9 +152,14 @@ class FileRows(Rows):
         task: Callable[..., Any],
         *given: Any,
         size: int,
+        stay: bool = False,
         progress: Progress | None = None,
     ) -> Tournament:
-        """Let every two strips of rows meet; see ``Rows`` and ``let_all_meet``."""
+        """Let every two strips of rows meet; see ``Rows`` and ``let_all_meet``.
+
+        W is summed in memory, and stays there.
+        """
+        del stay
         return let_all_meet(
             self.source.read,
             task,
@@ -162,6 +168,36 @@ class FileRows(Rows):
             n_threads=self.desk.n_threads,
             progress=progress,
         )
+
+    @property
+    def n_threads(self) -> int:
+        """Threads that work."""
+        return self.desk.n_threads
+
+    def of_groups(
+        self,
+        work: Callable[..., Any],
+        groups: Sequence[Any],
+        given: Sequence[tuple[Any, ...]],
+        *,
+        seconds: float | None = None,
+        name: str = "groups",
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield what ``work`` makes of groups of rows, as they are done; see ``Rows``."""
+        del name
+        end = None if seconds is None else time.perf_counter() + seconds
+        found: dict[int, Any] = {}
+
+        def compute(index: int) -> None:
+            found[index] = work(self.source.take(np.asarray(groups[index])), *given[index])
+
+        with Crew(self.desk.n_threads) as crew:
+            for some in row_blocks(len(groups), self.desk.n_threads):
+                if end is not None and time.perf_counter() > end:
+                    return
+                crew.each(compute, range(some.start, some.stop))
+                for index in range(some.start, some.stop):
+                    yield index, found.pop(index)
 
     def _each(
         self,

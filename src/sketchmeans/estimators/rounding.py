@@ -39,7 +39,7 @@ def rounded(operator: KernelOperator, bound: Bound, asked: Proving, run: Run) ->
     kept = indices if weights is None else indices[weights[indices] > 0]
     few = _labels_of(rows.astype(np.float64), None if weights is None else weights[kept], asked)
     if alone:
-        labels = np.zeros(n, np.int32)
+        labels: IntArray = np.zeros(n, np.int32)
         labels[kept] = few
     else:
         labels = _nearest(operator, kept, few, asked.n_clusters, run)

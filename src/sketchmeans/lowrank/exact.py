@@ -10,7 +10,6 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blas import OneBlasThread
-from sketchmeans.blocks import gram
 from sketchmeans.engine import ALONE, Run
 from sketchmeans.lowrank.core import CUT, judge, measured_pass, noise_level
 from sketchmeans.lowrank.filtered import filtered, is_filtered
@@ -22,6 +21,7 @@ from sketchmeans.operators import (
     NeighborOperator,
     NewPoints,
 )
+from sketchmeans.tall import gram
 
 DENSE_LIMIT = 3000
 """Samples up to which K is formed as a matrix: 72 MB in float64."""
