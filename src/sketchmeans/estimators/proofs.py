@@ -190,7 +190,8 @@ def proof_of_fit(
         and len(labels) <= MOST_ROUNDED,
     )
     # What the fit holds while it proves: the embedding, its factor, and the labels.
-    held = 2 * embedded.embedding.nbytes + embedded.low_rank.factor.nbytes
+    arrays = embedded.embedding, embedded.embedding, embedded.low_rank.factor
+    held = sum(one.nbytes for one in arrays if not isinstance(one, Rows))
     run = proof_run(operator, asked, held, estimator.memory_limit, embedded.plan.run)
     numbers = np.unique(labels, return_inverse=True)[1].ravel()
     return proved(operator, numbers, asked, run, free, None if before is None else before.bound)
