@@ -523,7 +523,8 @@ def test_every_level_holds_against_all_partitions_and_restarts():
     """A share of ``python -m soak.proofs``, with problems of its own."""
     tally, broken = soaked(tiny=420, larger=14, seed=1)
     assert broken == []
-    assert tally["optimum_lower"] >= 400
+    assert tally["optimum_lower"] >= 380  # of some sigmoid kernels nothing is known
+    assert min(tally[way] for way in ("fit", "truncated", "interrupted", "normalized cuts")) >= 20
     assert tally["within 1 %"] > 100
 
 
