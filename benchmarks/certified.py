@@ -230,6 +230,8 @@ def main(arguments: list[str] | None = None) -> Report:
     asked = parser.parse_args(arguments)
     if unknown := set(asked.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
+    if asked.keep and asked.only:
+        parser.error("--only is a part of the sets, and a page of all of them is kept.")
     report = Report(arguments=[*asked.parts, *(["--full"] if asked.full else [])])
     parts = asked.parts or [part for part in PARTS if asked.full or part not in FULL]
     for part in parts:

@@ -108,13 +108,13 @@ def test_a_worker_that_is_lost_costs_its_blocks_and_no_bit():
 def test_with_a_time_limit_what_is_known_then_counts(client, monkeypatch):
     X, labels = data()
     lazy = da.from_array(X, chunks=(RAGGED, -1))
-    timed = placed.certify(lazy, labels, kernel="rbf", seconds=1, block_size=50)
+    timed = placed.certify(lazy, labels, kernel="rbf", seconds=3, block_size=50)
     assert 0 < timed.optimum_lower <= timed.objective_upper
     monkeypatch.setattr("sketchmeans.certificate.proven.SMALL_BLOCKS", 10**9)
     monkeypatch.setattr("sketchmeans.certificate.proven.ONE_BLOCK", 100)
     monkeypatch.setattr("sketchmeans.certificate.proven.DRAWN_SIZE", 50)
     options = {"kernel": "rbf", "effort": "blocks", "failure_probability": 1e-3}
-    drawn = placed.certify(lazy, labels, seconds=2, **options)
+    drawn = placed.certify(lazy, labels, seconds=10, **options)  # ends when all are done
     assert drawn.n_blocks > 1
     assert 0 < drawn.optimum_lower_probabilistic <= drawn.objective_upper
 

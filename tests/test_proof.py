@@ -526,11 +526,14 @@ def test_beyond_one_block_looks_are_fewer_and_a_block_gives_a_start(monkeypatch)
     assert KernelKMeans(8, random_state=0, **several).fit(X).stats_["starts"] == 9
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::sketchmeans.lowrank.result.IndefiniteKernelWarning")
 def test_every_level_holds_against_all_partitions_and_restarts():
     """A share of ``python -m soak certificates``, with problems of its own."""
     tally, broken = soaked(tiny=420, larger=14, seed=1)
     assert broken == []
-    assert tally["optimum_lower"] >= 400
+    assert tally["optimum_lower"] >= 380  # of some sigmoid kernels nothing is known
+    assert min(tally[way] for way in ("fit", "truncated", "interrupted", "normalized cuts")) >= 20
     assert tally["within 1 %"] > 100
 
 

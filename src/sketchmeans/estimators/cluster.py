@@ -83,8 +83,8 @@ class KernelKMeans(ClusterMixin, Assigning, SketchedEstimator):
         effort, which takes longer. Up to 3,000 samples, "lifted" and "triangles" also look for
         better labels where the proof shows them, by exact iterations.
     tol_certified : float
-        With a proof: end after the first start of K-means if its labels are proved to be no more
-        than this above the best, relatively (0.01: one per cent).
+        With a proof: end the starts as soon as the labels are proved to be no more than this above
+        the best, relatively (0.01: one per cent). Beyond 3,000 samples it looks after 1, 3, 7 …
     [kernel, gamma, degree, coef0, kernel_params]
     [method, oversampling, n_landmarks, sketch, truncation, n_passes]
     [precision, memory_limit, n_jobs, random_state, verbose]

@@ -38,8 +38,8 @@ def rounded(operator: KernelOperator, bound: Bound, asked: Proving, run: Run) ->
     indices, rows = bound.fractional[0]
     kept = indices if weights is None else indices[weights[indices] > 0]
     few = _labels_of(rows.astype(np.float64), None if weights is None else weights[kept], asked)
+    labels: IntArray = np.zeros(n, np.int32)
     if alone:
-        labels: IntArray = np.zeros(n, np.int32)
         labels[kept] = few
     else:
         labels = _nearest(operator, kept, few, asked.n_clusters, run)
