@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import shell
-from sketchmeans import KernelEmbedding, KernelKMeans
+from sketchmeans import KernelEmbedding, KernelKMeans, choose, compare
 from sketchmeans.disk.scratch import scratch_array
 from sketchmeans.engine import Run
 from sketchmeans.io.room import Growing, Room
@@ -272,3 +272,18 @@ def test_a_precomputed_kernel_in_a_file_is_read_once_a_pass_and_in_order(tmp_pat
     by_path = KernelEmbedding(5, kernel="precomputed", method="one-pass", random_state=0)
     here = by_path.fit(np.load(tmp_path / "K.npy")).embedding_
     assert np.array_equal(here, by_path.fit(tmp_path / "K.npy").embedding_)
+
+
+def test_compare_and_choose_draw_rows_where_there_are_very_many(monkeypatch):
+    monkeypatch.setattr("sketchmeans.advice.comparing.COMPARED", 300)
+    monkeypatch.setattr("sketchmeans.advice.choosing.CHOSEN", 400)
+    X, y = rows(2000), np.arange(2000) % 5
+    options = {"y": y, "variants": ["one-pass"], "n_seeds": 1, "random_state": 0}
+    found = compare(Recorded(X), 5, **options)
+    assert "300 of 2,000 rows, drawn by the seed, stand for all" in found.caption
+    assert found["kernel entries"][0] < 300 * 300
+    assert found["NMI"] == compare(X, 5, **options)["NMI"]
+    chosen = choose(Recorded(X), n_clusters=range(4, 6), kernel="rbf", random_state=0)
+    assert "400 of 2,000 rows, drawn by the seed, stand for all" in chosen.table.caption
+    few = compare(X[:300], 5, variants=["one-pass"], n_seeds=1, random_state=0)
+    assert "drawn" not in few.caption
