@@ -99,13 +99,13 @@ import numpy as np
 from sketchmeans import KernelKMeans
 sys.path.insert(0, sys.argv[1])
 from test_disk import NEIGHBORS, rows
-X = rows(60_000, np.float32)
+X = rows(8000, np.float32)
 class Slow:
     shape, dtype = X.shape, X.dtype
     reads = 0
     def __getitem__(self, rows):
         Slow.reads += 1
-        if Slow.reads == 40:
+        if Slow.reads == 12:
             print("in the middle", flush=True)
             time.sleep(60)
         return X[rows]
@@ -165,9 +165,9 @@ KernelKMeans(4, random_state=0, **options).fit(few)
 before = anonymous()
 looking = threading.Thread(target=look)
 looking.start()
-X = np.load(sys.argv[1], mmap_mode="r")
 limit = int(sys.argv[3])
-model = KernelKMeans(4, random_state=0, memory_limit=limit, n_jobs=2, **options).fit(X)
+model = KernelKMeans(4, random_state=0, memory_limit=limit, n_jobs=2, **options)
+model.fit(sys.argv[1])
 done = True
 looking.join()
 print(json.dumps([peak - before, model.stats_["planned_bytes"], type(model.embedding_).__name__]))
@@ -186,7 +186,7 @@ print(json.dumps([peak - before, model.stats_["planned_bytes"], type(model.embed
 def test_anonymous_memory_keeps_the_limit_and_holds_neither_rows_nor_features(
     options, limit, tmp_path
 ):
-    n = 400_000
+    n = 250_000
     X = np.lib.format.open_memmap(tmp_path / "rows.npy", "w+", np.float32, (n, 20))
     for start in range(0, n, 50_000):
         X[start : start + 50_000] = np.random.default_rng(start).normal(size=(50_000, 20))
