@@ -174,6 +174,9 @@ class Budget:
             stages.append(kept + 4 * block * 8 + 6 * width**2 * 8)
             if method.landmarks:
                 stages.append(kept + self._landmark_bytes(ask, self.n_clusters, run))
+            elif self.n_refine and needs.spilled:  # in the kernel's own feature space
+                sums = self.operator.scratch_bytes(self.n_clusters, run)
+                stages.append(kept + n * 48 + sums)
             elif self.n_refine:
                 stages.append(kept + refining_bytes(self.operator, self.n_clusters, run))
         return max(stages) + self.copied + OVERHEAD + self._ahead(ask, run)
