@@ -123,8 +123,8 @@ class Budget:
         sketch, embedding = n * (kept + 1) * 8, n * ask.rank * self.itemsize
         starts = max(1, min(self.n_threads, self.n_init, 2 * sketch // max(embedding, 1)))
         peak = partial(self._peak, method, ask)
-        packs = (False,) if spills(self.operator) else (True, False)
-        chosen = choose(peak, self.n_threads, starts, self.limit, packs)
+        without = {"packs": (False,)} if spills(self.operator) else {}
+        chosen = choose(peak, self.n_threads, starts, self.limit, **without)
         if chosen is not None:
             return chosen
         assert self.limit is not None
