@@ -179,6 +179,8 @@ def anonymous_bytes(pid: int | str = "self") -> int:
 
 def called(function: str, arguments: str) -> None:
     """Call a function in this process, and print what it returned."""
+    import pyarrow.parquet  # noqa: F401
+
     imported = anonymous_bytes()
     found = globals()[function](**json.loads(arguments))
     print(json.dumps(found | {"imported": imported}))

@@ -192,7 +192,8 @@ class Budget:
         of_data = max(1 << 23, self.operator.row_bytes(64))
         of_embedding = min(n, 16 * BLOCK) * width * self.itemsize
         sums = 0 if isinstance(self.operator, NeighborOperator) else 8 * ask.width**2
-        return (run.n_threads + 2) * (max(of_data, of_embedding, strips) + sums)
+        blocks = (run.n_threads + 2) * (max(of_data, of_embedding, strips) + sums)
+        return int(blocks + self.operator.data.scratch_bytes)
 
     def _landmark_bytes(self, ask: Request, n_clusters: int, run: Run) -> int:
         """Return what sums over clusters and iterations in landmark space take."""
