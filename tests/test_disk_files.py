@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import shell
-from sketchmeans import KernelEmbedding, KernelKMeans
+from sketchmeans import KernelEmbedding, KernelKMeans, choose, compare
 from sketchmeans.disk.scratch import scratch_array
 from sketchmeans.engine import Run
 from sketchmeans.io.room import Growing, Room
@@ -99,13 +99,13 @@ import numpy as np
 from sketchmeans import KernelKMeans
 sys.path.insert(0, sys.argv[1])
 from test_disk import NEIGHBORS, rows
-X = rows(60_000, np.float32)
+X = rows(8000, np.float32)
 class Slow:
     shape, dtype = X.shape, X.dtype
     reads = 0
     def __getitem__(self, rows):
         Slow.reads += 1
-        if Slow.reads == 40:
+        if Slow.reads == 12:
             print("in the middle", flush=True)
             time.sleep(60)
         return X[rows]
@@ -165,9 +165,9 @@ KernelKMeans(4, random_state=0, **options).fit(few)
 before = anonymous()
 looking = threading.Thread(target=look)
 looking.start()
-X = np.load(sys.argv[1], mmap_mode="r")
 limit = int(sys.argv[3])
-model = KernelKMeans(4, random_state=0, memory_limit=limit, n_jobs=2, **options).fit(X)
+model = KernelKMeans(4, random_state=0, memory_limit=limit, n_jobs=2, **options)
+model.fit(sys.argv[1])
 done = True
 looking.join()
 print(json.dumps([peak - before, model.stats_["planned_bytes"], type(model.embedding_).__name__]))
@@ -186,7 +186,7 @@ print(json.dumps([peak - before, model.stats_["planned_bytes"], type(model.embed
 def test_anonymous_memory_keeps_the_limit_and_holds_neither_rows_nor_features(
     options, limit, tmp_path
 ):
-    n = 400_000
+    n = 250_000
     X = np.lib.format.open_memmap(tmp_path / "rows.npy", "w+", np.float32, (n, 20))
     for start in range(0, n, 50_000):
         X[start : start + 50_000] = np.random.default_rng(start).normal(size=(50_000, 20))
@@ -272,3 +272,18 @@ def test_a_precomputed_kernel_in_a_file_is_read_once_a_pass_and_in_order(tmp_pat
     by_path = KernelEmbedding(5, kernel="precomputed", method="one-pass", random_state=0)
     here = by_path.fit(np.load(tmp_path / "K.npy")).embedding_
     assert np.array_equal(here, by_path.fit(tmp_path / "K.npy").embedding_)
+
+
+def test_compare_and_choose_draw_rows_where_there_are_very_many(monkeypatch):
+    monkeypatch.setattr("sketchmeans.advice.comparing.COMPARED", 300)
+    monkeypatch.setattr("sketchmeans.advice.choosing.CHOSEN", 400)
+    X, y = rows(2000), np.arange(2000) % 5
+    options = {"y": y, "variants": ["one-pass"], "n_seeds": 1, "random_state": 0}
+    found = compare(Recorded(X), 5, **options)
+    assert "300 of 2,000 rows, drawn by the seed, stand for all" in found.caption
+    assert found["kernel entries"][0] < 300 * 300
+    assert found["NMI"] == compare(X, 5, **options)["NMI"]
+    chosen = choose(Recorded(X), n_clusters=range(4, 6), kernel="rbf", random_state=0)
+    assert "400 of 2,000 rows, drawn by the seed, stand for all" in chosen.table.caption
+    few = compare(X[:300], 5, variants=["one-pass"], n_seeds=1, random_state=0)
+    assert "drawn" not in few.caption

@@ -65,6 +65,8 @@ class Rows(ABC):
     """Of the columns, where they have some."""
     spills = False
     """Whether what stays with these rows is put in files of this machine, and takes no memory."""
+    scratch_bytes = 0
+    """What reading them takes of the memory of this machine, beside the rows."""
     ndim = 2
 
     def __len__(self) -> int:

@@ -25,7 +25,13 @@ from sketchmeans.cli.options import (
     verbosity,
 )
 from sketchmeans.cli.predict import loaded, through_steps
-from sketchmeans.cli.reading import read, read_prepared, reading_options, training_options
+from sketchmeans.cli.reading import (
+    read,
+    read_prepared,
+    reading_options,
+    room_for,
+    training_options,
+)
 
 if TYPE_CHECKING:
     from sketchmeans.io import TableData
@@ -144,6 +150,7 @@ def command(
     if kernel_params:
         fitting = fitting | {"kernel_params": kernel_params}
     fitting = fitting | {"verbose": verbosity(quiet, verbose)}
+    reading = reading | {"room": room_for(data, fitting.get("memory_limit"), report)}
     if "model" in source:
         table, X, judged = _of_model(data, source["model"], reading, quiet)
     else:

@@ -119,6 +119,7 @@ def read(data: str, *, quiet: bool, **options: Any) -> TableData:
     """Read the table of a command, and tell of what was guessed, left out or filled in."""
     from sketchmeans.io import read_table
 
+    options.setdefault("room", room_for(data, None))
     with warnings.catch_warnings():
         if quiet:
             warnings.simplefilter("ignore")

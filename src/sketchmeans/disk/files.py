@@ -55,7 +55,7 @@ class FileRows(Rows):
     def __init__(self, source: Source, desk: Desk) -> None:
         self.source, self.desk = source, desk
         self.shape, self.dtype = source.shape, np.dtype(source.dtype)
-        self.names = source.names
+        self.names, self.scratch_bytes = source.names, source.scratch_bytes
 
     @property
     def span(self) -> int:

@@ -22,6 +22,10 @@ NUMBERS = {"float", "double", "halffloat", "bool"} | {
 }
 
 
+DECODING = 80_000_000
+"""Bytes that pyarrow takes: itself, and what it decodes at once."""
+
+
 class ParquetSource(Source):
     """Rows of Parquet files; in a folder, of all its files in the order of their names.
 
@@ -32,6 +36,8 @@ class ParquetSource(Source):
     ----------
     path : str
     """
+
+    scratch_bytes = DECODING
 
     def __init__(self, path: str) -> None:
         self._files = [_opened(one) for one in _files_of(Path(path))]

@@ -23,6 +23,8 @@ class Source(ABC):
     """Of the rows as they are given out."""
     names: list[str] | None = None
     """Of the columns, where they have some."""
+    scratch_bytes: int = 0
+    """What reading takes beside the blocks that it gives."""
 
     @abstractmethod
     def read(self, start: int, stop: int) -> FloatArray:

@@ -201,6 +201,23 @@ def strip_rows(n: int) -> int:
     return max(1, min(256, (1 << 20) // n))
 
 
+CHUNK = 256
+"""Numbers of a row of K that are summed in its own precision, as those of a tile are; fixed."""
+
+
+def in_chunks(strip: FloatArray, work: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """Return the sums in float64 of what ``work`` makes of the last axis of chunks of rows.
+
+    NOTE: to sum float32 in float64 NumPy casts through a buffer, which takes 20 times as long as to
+    read the numbers (``python -m benchmarks.out_of_core``).
+    """
+    whole = strip.shape[1] // CHUNK * CHUNK
+    parts = strip[:, :whole].reshape(len(strip), -1, CHUNK)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = work(parts).sum(axis=1, dtype=np.float64)
+        return total + work(strip[:, whole:])
+
+
 def strip_pass(
     read: Callable[[slice], FloatArray],
     multiply: Callable[[FloatArray], FloatArray],
@@ -236,11 +253,15 @@ def strip_pass(
         with reading:  # whoever comes next reads the next strip: K is read in order
             rows = next(waiting)
             strip = read(rows)
-        sum_of_squares(strip, rows, slice(0, n))
-        squares[rows] = np.vecdot(strip, strip, dtype=np.float64)
+        squares[rows] = in_chunks(strip, lambda chunk: np.vecdot(chunk, chunk))
+        if not np.isfinite(squares[rows]).all():
+            sum_of_squares(strip, rows, slice(0, n))
+            squares[rows] = np.square(strip, dtype=np.float64).sum(axis=1)
         diagonal[rows] = strip[np.arange(len(strip)), np.arange(rows.start, rows.stop)]
         weighted = strip if carried is None else strip * carried
-        row_sums[rows] = weighted.sum(axis=1, dtype=np.float64)
+        row_sums[rows] = in_chunks(
+            weighted, lambda chunk: np.vecdot(chunk, np.ones(chunk.shape[-1], chunk.dtype))
+        )
         W[rows] = multiply(strip)
         mine = audited[(audited >= rows.start) & (audited < rows.stop)]
         if len(mine):

@@ -123,8 +123,8 @@ class Budget:
         sketch, embedding = n * (kept + 1) * 8, n * ask.rank * self.itemsize
         starts = max(1, min(self.n_threads, self.n_init, 2 * sketch // max(embedding, 1)))
         peak = partial(self._peak, method, ask)
-        packs = (False,) if spills(self.operator) else (True, False)
-        chosen = choose(peak, self.n_threads, starts, self.limit, packs)
+        without = {"packs": (False,)} if spills(self.operator) else {}
+        chosen = choose(peak, self.n_threads, starts, self.limit, **without)
         if chosen is not None:
             return chosen
         assert self.limit is not None
@@ -174,6 +174,9 @@ class Budget:
             stages.append(kept + 4 * block * 8 + 6 * width**2 * 8)
             if method.landmarks:
                 stages.append(kept + self._landmark_bytes(ask, self.n_clusters, run))
+            elif self.n_refine and needs.spilled:  # in the kernel's own feature space
+                sums = self.operator.scratch_bytes(self.n_clusters, run)
+                stages.append(kept + n * 48 + sums)
             elif self.n_refine:
                 stages.append(kept + refining_bytes(self.operator, self.n_clusters, run))
         return max(stages) + self.copied + OVERHEAD + self._ahead(ask, run)
@@ -189,7 +192,8 @@ class Budget:
         of_data = max(1 << 23, self.operator.row_bytes(64))
         of_embedding = min(n, 16 * BLOCK) * width * self.itemsize
         sums = 0 if isinstance(self.operator, NeighborOperator) else 8 * ask.width**2
-        return (run.n_threads + 2) * (max(of_data, of_embedding, strips) + sums)
+        blocks = (run.n_threads + 2) * (max(of_data, of_embedding, strips) + sums)
+        return int(blocks + self.operator.data.scratch_bytes)
 
     def _landmark_bytes(self, ask: Request, n_clusters: int, run: Run) -> int:
         """Return what sums over clusters and iterations in landmark space take."""

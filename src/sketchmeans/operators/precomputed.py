@@ -5,6 +5,7 @@ Sparse ones stand in ``graphs``; what both share, and the rows of new points, st
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -105,13 +106,21 @@ class PrecomputedOperator(GivenOperator):
         super().__init__(K.T if by_columns else K, dtype=dtype, weights=weights)
 
     def _tile(self, rows: slice, columns: slice, out: FloatArray) -> FloatArray:
-        # A copy: it is written to.
-        return np.array(rows_of(self.K, rows)[:, columns], dtype=self.dtype)
+        # A copy: it is written to, and what is mapped is read by this.
+        np.copyto(out, rows_of(self.K, rows)[:, columns], casting="unsafe")
+        return out
 
     def _pass(self, right: Right, crew: Crew, run: Run) -> Pass:
         """Return K Ω and what else one pass gives, reading K once and in order."""
         n = self.shape[0]
         assert not isinstance(right, Rows)  # K is here
+        own = threading.local()
+
+        def read(rows: slice) -> FloatArray:
+            # A buffer a thread: fresh memory for every strip takes longer than what is read to it.
+            if not hasattr(own, "strip"):
+                own.strip = np.empty((strip_rows(n), n), self.dtype)
+            return self.tile(rows, slice(0, n), own.strip[: rows.stop - rows.start])
 
         def product(strip: FloatArray) -> FloatArray:
             if isinstance(right, np.ndarray):
@@ -119,7 +128,7 @@ class PrecomputedOperator(GivenOperator):
             return right.apply(strip.T)
 
         return strip_pass(
-            lambda rows: self.tile(rows, slice(0, n)),
+            read,
             product,
             n,
             right.shape[1] if isinstance(right, np.ndarray) else right.width,
