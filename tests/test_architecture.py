@@ -32,6 +32,7 @@ ROOMS = {
     "lowrank": "engine sketches operators",
     "certificate": "engine operators lowrank",
     "estimators": "kernels engine sketches operators lowrank certificate",
+    "planning": "engine operators lowrank estimators",
     "metrics": "",
     "dask": "engine estimators",
     "advice": "engine operators lowrank certificate estimators metrics",
@@ -41,9 +42,9 @@ ROOMS = {
     "datasets": "",
     "reproduce": "engine sketches operators lowrank estimators advice plotting datasets",
     "io": "",
-    "cli": "datasets io estimators advice models report reproduce",
+    "cli": "datasets io estimators planning advice models report reproduce",
     "__main__": "cli",
-    "__init__": "lowrank certificate estimators advice models",
+    "__init__": "lowrank certificate estimators planning advice models",
 }
 """What each room may import of the others: only rooms above it."""
 
@@ -55,6 +56,7 @@ REASONS = {
     "graphs.py:normalized": "how the normalized cut follows from the objective, and an example",
     "io/reading.py:read_table": "twenty-two parameters, each described",
     "lowrank/nystrom.py:nystrom": "seven parameters, each described",
+    "planning/planning.py:plan": "six parameters, each described, and an example",
     "report/writing.py:write_report": "eight parameters, each described, and an example",
 }
 """Functions that are longer, each with its reason."""

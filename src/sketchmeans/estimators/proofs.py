@@ -11,7 +11,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.cluster import KMeans
 
 from sketchmeans._arrays import FloatArray, IntArray
@@ -39,9 +38,19 @@ from sketchmeans.engine.run import ALONE, Run
 from sketchmeans.estimators.deciding import Decision
 from sketchmeans.estimators.embedded import Embedded
 from sketchmeans.estimators.lloyd import Refined, refine
-from sketchmeans.estimators.memory import OVERHEAD, choose, parse_bytes, refining_bytes
+from sketchmeans.estimators.memory import (
+    OVERHEAD,
+    Budget,
+    Plan,
+    choose,
+    parse_bytes,
+    refining_bytes,
+)
+from sketchmeans.lowrank.methods import Method
+from sketchmeans.lowrank.request import Request
 from sketchmeans.lowrank.result import Cost
 from sketchmeans.operators import DataOperator, FeatureMapOperator, KernelOperator, NeighborOperator
+from sketchmeans.rows import is_sparse
 from sketchmeans.text import called, human, setting
 
 ROUNDED_STARTS = 5
@@ -139,6 +148,25 @@ def free_certificate(
     return certificate_for(operator, labels, low_rank, wanted), cost
 
 
+def _proving(estimator: Any) -> Proving:
+    """Return what a fit is to prove."""
+    return Proving(
+        n_clusters=int(estimator.n_clusters),
+        effort=estimator.certificate,
+        seed=int(estimator.random_state) if isinstance(estimator.random_state, Integral) else 0,
+        keep_fractional=estimator.certificate in ("lifted", "triangles"),
+    )
+
+
+def with_proof(estimator: Any, plan: Plan, budget: Budget, method: Method, ask: Request) -> Plan:
+    """Return the plan of a fit that proves, too; refuse a limit that the proof could not keep."""
+    operator = budget.operator
+    needs = method.needs(operator, replace(ask, run=plan.run))
+    held = needs.kept + 2 * operator.shape[0] * ask.rank * budget.itemsize + _moved(operator)
+    proof = proof_plan(operator, _proving(estimator), held + budget.copied, budget.limit, plan.run)
+    return plan.with_stage("proof", proof.peak)
+
+
 def proof_of_fit(
     estimator: Any,
     embedded: Embedded,
@@ -149,14 +177,9 @@ def proof_of_fit(
     """Prove what a fit was asked to prove of its labels."""
     operator = embedded.operator
     assert operator is not None
-    asked = Proving(
-        n_clusters=free.n_clusters,
-        effort=estimator.certificate,
-        seed=int(estimator.random_state) if isinstance(estimator.random_state, Integral) else 0,
-        keep_fractional=estimator.certificate in ("lifted", "triangles"),
-    )
+    asked = _proving(estimator)
     # What the fit holds while it proves: the embedding, its factor, and the labels.
-    held = 2 * embedded.embedding.nbytes + embedded.low_rank.factor.nbytes
+    held = 2 * embedded.embedding.nbytes + embedded.low_rank.factor.nbytes + _moved(operator)
     run = proof_run(operator, asked, held, estimator.memory_limit, embedded.plan.run)
     numbers = np.unique(labels, return_inverse=True)[1].ravel()
     return proved(operator, numbers, asked, run, free, None if before is None else before.bound)
@@ -231,15 +254,26 @@ def _rounded(operator: KernelOperator, bound: Bound, asked: Proving, run: Run) -
     )
 
 
+def _is_moved(operator: KernelOperator) -> bool:
+    """Whether a proof sees the rows around their mean."""
+    if not isinstance(operator, DataOperator | FeatureMapOperator):
+        return False
+    return operator.kernel.name == "linear" and not is_sparse(operator.data)
+
+
+def _moved(operator: KernelOperator) -> int:
+    """Return the bytes of rows around their mean, where a proof sees those."""
+    return operator.shape[0] * operator.n_features * 8 if _is_moved(operator) else 0
+
+
 def around_the_mean(operator: KernelOperator) -> KernelOperator:
     """Return a linear kernel of rows around their mean, in float64; any other as it is.
 
     NOTE: objectives of a linear kernel do not depend on where the origin is; rounding does.
     """
-    if not isinstance(operator, DataOperator | FeatureMapOperator):
+    if not _is_moved(operator):
         return operator
-    if operator.kernel.name != "linear" or sparse.issparse(operator.data):
-        return operator
+    assert isinstance(operator, DataOperator | FeatureMapOperator)
     rows = operator.data.astype(np.float64)
     rows -= np.average(rows, axis=0, weights=operator.weights)
     return type(operator)(rows, operator.kernel, weights=operator.weights)
@@ -258,7 +292,14 @@ def proof_run(
     operator: KernelOperator, asked: Proving, copied: int, memory_limit: Any, run: Run
 ) -> Run:
     """Choose the threads that keep the memory limit; refuse what none can keep."""
-    n, limit = operator.shape[0], parse_bytes(memory_limit)
+    return proof_plan(operator, asked, copied, parse_bytes(memory_limit), run).run
+
+
+def proof_plan(
+    operator: KernelOperator, asked: Proving, copied: int, limit: int | None, run: Run
+) -> Plan:
+    """Return how a proof keeps a limit; refuse one that it cannot keep."""
+    n = operator.shape[0]
     size = first_size(n, asked, run)
 
     def peak(run: Run, _: int) -> int:
@@ -274,7 +315,7 @@ def proof_run(
 
     chosen = choose(peak, run.n_threads, 1, limit)
     if chosen is not None:
-        return chosen.run
+        return chosen
     assert limit is not None
     raise MemoryError(
         f"{called('memory_limit')}={human(limit)} cannot be kept: blocks of {size:,} samples need "

@@ -5,7 +5,10 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any
 
-from sketchmeans.lowrank import METHODS
+import numpy as np
+
+from sketchmeans.lowrank import METHODS, Request
+from sketchmeans.operators import KernelOperator, NeighborOperator
 
 EXTRA_RANK = 10
 """rank="auto" is the number of clusters and this: see docs/defaults.md for the experiment."""
@@ -57,3 +60,30 @@ def rank_and_width(
     if METHODS[method].stops_at_tolerance and n_landmarks == "auto":
         width = widest(n)
     return width, width
+
+
+def request_of(
+    estimator: Any, operator: KernelOperator, method: str, n_passes: int, seed: int = 0
+) -> Request:
+    """Return what an estimator asks of a method that was decided for."""
+    n, asked = operator.shape[0], estimator.rank
+    if asked == "auto" and isinstance(operator, NeighborOperator):
+        asked = auto_rank(estimator._n_clusters, n, extra=0)
+    rank, width = rank_and_width(
+        method, asked, estimator.oversampling, estimator.n_landmarks, estimator._n_clusters, n
+    )
+    return Request(
+        rank=rank,
+        width=width,
+        seed=seed,
+        sketch=estimator.sketch,
+        truncation=estimator.truncation,
+        n_passes=n_passes,
+        tolerance=1 - float(estimator.rank) if is_fraction(estimator.rank) else 0.0,
+    )
+
+
+def embedding_dtype(X: Any) -> np.dtype:
+    """Return the precision that an embedding of these data is stored in."""
+    dtype = X.dtype.newbyteorder("=")
+    return dtype if dtype in (np.float32, np.float64) else np.dtype(np.float64)
