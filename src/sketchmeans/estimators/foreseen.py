@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from sketchmeans.estimators.deciding import Decision
 from sketchmeans.estimators.memory import Plan, copied_bytes
+from sketchmeans.estimators.outline import Outline
 from sketchmeans.lowrank import Request
 from sketchmeans.operators import KernelOperator
 
@@ -51,6 +52,9 @@ def foresee(estimator: Any, X: Any, sample_weight: Any = None) -> Foreseen:
     if data is None:
         checked = model._check_data(X, reset=True, given_rows=model.kernel == "precomputed")
         data = model._outlined(checked, sample_weight, seed, look=True)
-        data = replace(data, copied=copied_bytes(X, checked))
+        copied = copied_bytes(X, checked)
+        if isinstance(data.X, Outline):
+            data.X.kind = replace(data.X.kind, copied=copied)
+        data = replace(data, copied=copied)
     found: Foreseen = model._planned(data)
     return found

@@ -44,6 +44,8 @@ class Kind:
 
         ``given_rows`` says that they are a kernel matrix, which is taken as it is.
         """
+        if isinstance(X, Outline):
+            return X.kind
         shape: Any = getattr(X, "shape", ())
         dtype = getattr(X, "dtype", None)
         if isinstance(X, Rows) or len(shape) != 2 or not isinstance(dtype, np.dtype):
@@ -80,6 +82,7 @@ class Outline(Rows):
     """
 
     def __init__(self, kind: Kind, few: Any, source: Any = None) -> None:
+        self.kind = kind
         self.shape, self.dtype, self.nnz = kind.shape, kind.dtype, kind.nnz
         self._few, self._source = few, source
 
@@ -100,6 +103,8 @@ class Outline(Rows):
     @classmethod
     def looked_at(cls, kind: Kind, X: Any) -> Outline:
         """Return the outline of data: of those in memory all rows count, of others a few."""
+        if isinstance(X, Outline):
+            return X
         if kind.in_memory:
             return cls(kind, None, X)
         n, each = kind.shape[0], LOOKED_AT // PLACES

@@ -162,7 +162,7 @@ def with_proof(estimator: Any, plan: Plan, budget: Budget, method: Method, ask: 
     """Return the plan of a fit that proves, too; refuse a limit that the proof could not keep."""
     operator = budget.operator
     needs = method.needs(operator, replace(ask, run=plan.run))
-    held = needs.kept + 2 * operator.shape[0] * ask.rank * budget.itemsize + _moved(operator)
+    held = needs.kept + 2 * operator.shape[0] * ask.rank * budget.itemsize + moved_bytes(operator)
     proof = proof_plan(operator, _proving(estimator), held + budget.copied, budget.limit, plan.run)
     return plan.with_stage("proof", proof.peak)
 
@@ -179,7 +179,7 @@ def proof_of_fit(
     assert operator is not None
     asked = _proving(estimator)
     # What the fit holds while it proves: the embedding, its factor, and the labels.
-    held = 2 * embedded.embedding.nbytes + embedded.low_rank.factor.nbytes + _moved(operator)
+    held = 2 * embedded.embedding.nbytes + embedded.low_rank.factor.nbytes + moved_bytes(operator)
     run = proof_run(operator, asked, held, estimator.memory_limit, embedded.plan.run)
     numbers = np.unique(labels, return_inverse=True)[1].ravel()
     return proved(operator, numbers, asked, run, free, None if before is None else before.bound)
@@ -261,7 +261,7 @@ def _is_moved(operator: KernelOperator) -> bool:
     return operator.kernel.name == "linear" and not is_sparse(operator.data)
 
 
-def _moved(operator: KernelOperator) -> int:
+def moved_bytes(operator: KernelOperator) -> int:
     """Return the bytes of rows around their mean, where a proof sees those."""
     return operator.shape[0] * operator.n_features * 8 if _is_moved(operator) else 0
 

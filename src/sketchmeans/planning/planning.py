@@ -15,6 +15,7 @@ from sketchmeans.estimators.foreseen import Foreseen, foresee
 from sketchmeans.estimators.memory import parse_bytes
 from sketchmeans.lowrank import METHODS
 from sketchmeans.lowrank.exact import forms_matrix, useful_features
+from sketchmeans.lowrank.filtered import is_filtered
 from sketchmeans.operators import NeighborOperator
 from sketchmeans.planning.result import Alternative, FitPlan
 from sketchmeans.planning.timing import Timing
@@ -87,7 +88,7 @@ def plan(
             seen = foresee(estimator, X, sample_weight)
         except MemoryError as error:
             raise _with_way_out(error, estimator, X, sample_weight) from None
-        ways = list(_ways(estimator, seen, X, sample_weight))
+        ways = list(_ways(estimator, seen, sample_weight))
         seconds: dict[str, float] = {}
         rates: dict[int, float] = {}
         if measure:
@@ -180,22 +181,21 @@ def _notes(estimator: Any, seen: Foreseen) -> Iterator[str]:
 
 def _iterates(seen: Foreseen) -> bool:
     """Whether eigenvectors come from iterations, one pass each."""
-    operator = seen.operator
-    return seen.decision.method == "exact" and not (
-        isinstance(operator, NeighborOperator)
-        or useful_features(operator)
-        or forms_matrix(operator.shape[0], seen.ask.rank)
-    )
+    operator, rank = seen.operator, seen.ask.rank
+    if seen.decision.method != "exact" or isinstance(operator, NeighborOperator):
+        return False
+    formed = useful_features(operator) or forms_matrix(operator.shape[0], rank)
+    return is_filtered(operator, rank) or not formed
 
 
 def _ways(
-    estimator: Any, seen: Foreseen, X: Any, sample_weight: Any
+    estimator: Any, seen: Foreseen, sample_weight: Any
 ) -> Iterator[tuple[dict[str, Any], Any, Foreseen]]:
     """Yield changes that may be cheaper, with the estimator that has them, and what that does."""
     for change in _changes(estimator, seen):
         other = clone(estimator).set_params(**change)
         try:
-            there = foresee(other, X, sample_weight)
+            there = foresee(other, seen.data.X, sample_weight)
         except (ValueError, MemoryError):
             continue  # not for this kernel, or not within the limit
         if _iterates(there):
@@ -259,7 +259,7 @@ def _with_way_out(error: MemoryError, estimator: Any, X: Any, sample_weight: Any
     for change in _changes(estimator, unlimited):
         other = clone(estimator).set_params(**change)
         try:
-            there = foresee(other, X, sample_weight)
+            there = foresee(other, unlimited.data.X, sample_weight)
         except (ValueError, MemoryError):
             continue
         costs = fit_costs(other, there).most
