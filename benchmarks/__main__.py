@@ -1,8 +1,8 @@
 """Everyone against everyone, and a line for every target beside the kept run's: ``make bench``.
 
 The default set takes about ten minutes; ``--full`` adds a million samples, slower rivals, the
-proofs of ``certified`` and workers of a Dask cluster, and takes more than an hour. The other
-scripts (``tile_parts``, ``native_switches``, ``hadamard_switch``, ``feature_switch``,
+proofs of ``certified``, workers of a Dask cluster and ``plans``, and takes more than an hour. The
+other scripts (``tile_parts``, ``native_switches``, ``hadamard_switch``, ``feature_switch``,
 ``method_switch``, ``many_rows``, ``methods``, ``defaults``) are the evidence behind constants and
 defaults; run them by name. ::
 
@@ -28,6 +28,7 @@ from benchmarks import (
     linear_growth,
     native_tile,
     peak_memory,
+    plans,
     transform_speed,
 )
 from benchmarks.record import comparison, kept_record, left_reports, record_of, write
@@ -60,6 +61,7 @@ def main(arguments: list[str] | None = None) -> None:
     if options.full:
         main_set["certified"] = lambda: certified.main(full)
         main_set["dask_scaling"] = lambda: dask_scaling.main([])
+        main_set["plans"] = lambda: plans.main([])
     found = environment()
     print(facts(found), flush=True)
     command = " ".join(["python -m benchmarks", *full])

@@ -40,6 +40,17 @@ def test_the_code_of_the_page_on_clusters_runs(tmp_path):
     assert "dask.array<sketchmeans-rows" in done.stdout
 
 
+def test_the_code_and_the_commands_of_the_page_on_plans_run(tmp_path, capsys):
+    space = run_blocks("docs/planning.md")
+    assert "30,000 rows of 10 columns into 8 clusters" in capsys.readouterr().out
+    assert space["found"].seconds > 0
+    (block,) = re.findall(r"```sh\n(.*?)```", (ROOT / "docs/planning.md").read_text(), re.DOTALL)
+    for command in block.splitlines():
+        shown = shell.typed(command, tmp_path)
+        assert shown.returncode == 0, (command, shown.stderr)
+    assert '"seconds_by_stage"' in shown.stdout
+
+
 def test_the_commands_of_the_readme_run_as_written(tmp_path):
     blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     commands = [line for block in blocks for line in block.splitlines() if "sketchmeans " in line]
@@ -78,7 +89,8 @@ def test_the_kernel_sketch_and_method_of_the_contributing_page_work(points):
 
 @pytest.mark.parametrize(
     "page",
-    ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/benchmarks/README.md", "docs/scale.md"],
+    ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/benchmarks/README.md", "docs/scale.md"]
+    + ["docs/planning.md"],
 )
 def test_files_and_commands_that_the_documents_name_exist(page):
     text = (ROOT / page).read_text()

@@ -43,9 +43,11 @@ class Alternative:
 
 
 def _written(name: str, value: Any) -> str:
-    if name == "kernel_params" and called("n_graphs") != "n_graphs":
-        return " ".join(setting(one, each) for one, each in value.items())
-    return setting(name, value)
+    if called("n_graphs") == "n_graphs":
+        return setting(name, value)
+    if name == "kernel_params":  # options of the command line, each by itself
+        return " ".join(_written(one, each) for one, each in value.items())
+    return setting(name, value) if called(name) != name else f"--{name} {value}"
 
 
 @dataclass(frozen=True)
