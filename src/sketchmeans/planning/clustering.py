@@ -28,10 +28,12 @@ from sketchmeans.operators import (
     SparseOperator,
 )
 from sketchmeans.planning.samples import sample_operator
-from sketchmeans.planning.watch import ENOUGH, Stopwatch
+from sketchmeans.planning.watch import Stopwatch
 
 ROWS, ROWS_OF_WALKS = 4000, 5000
 """Rows that are embedded to be clustered; of walks as many as they see."""
+STARTS, QUICK = 6, 0.2
+"""Starts that are timed, and the seconds up to which two are timed on more rows."""
 MANY = 20_000
 """Rows that K-means is timed on, at the most, where it is quick."""
 LONGER, CLEAR = 0.25, 10
@@ -120,13 +122,20 @@ class Clustering:
         """Return the seconds of a start on so many rows, if it iterates as on those of Y."""
         found: list[KMeans] = []
 
-        def start(Y: Any) -> None:
-            found[:] = starts_of(model, range(self.starts), Y, None, self.seen.plan.n_starts)
+        def start(Y: Any, count: int) -> None:
+            found[:] = starts_of(model, range(count), Y, None, self.seen.plan.n_starts)
 
-        seconds = self.watch.time(partial(start, Y))
-        many = min(rows, MANY)
-        if seconds > ENOUGH or many < 2 * len(Y):
-            return seconds / self.starts * rows / len(Y), found
-        # What a start takes beside its rows would count too often: the same rows again and again.
-        seconds = self.watch.once(partial(start, np.resize(Y, (many, Y.shape[1]))))
-        return seconds / self.starts * rows / many, found
+        count = min(self.seen.decision.n_init, STARTS)
+        seconds = self.watch.once(partial(start, Y, count))
+        few, many = list(found), min(rows, MANY)
+        if seconds > QUICK or many < 2 * len(Y):
+            return seconds / count * rows / len(Y), few
+        # What a start takes beside its iterations would count too often: some starts on the same
+        # rows again and again tell the two apart.
+        again = self.watch.once(partial(start, np.resize(Y, (many, Y.shape[1])), self.starts))
+        iterations = sum(one.n_iter_ for one in few), sum(one.n_iter_ for one in found)
+        parts = np.array([[count, len(Y) * iterations[0]], [self.starts, many * iterations[1]]])
+        own, each = np.linalg.solve(parts, [seconds, again]) if np.linalg.det(parts) else (0.0, 0.0)
+        if own < 0 or each <= 0:
+            own, each = 0.0, again / parts[1, 1]
+        return float(own + each * rows * iterations[0] / count), few

@@ -22,7 +22,7 @@ from sketchmeans.planning.timing import Timing
 from sketchmeans.planning.watch import Stopwatch
 from sketchmeans.text import called, human, setting
 
-PATIENCE = 2.0
+PATIENCE = 1.0
 """Seconds of measurements after which other ways are no longer timed."""
 FEWER = 4
 """Landmarks and anchors are offered so many times fewer."""
