@@ -151,6 +151,16 @@ def test_a_plan_knows_what_is_streamed_and_what_takes_passes(options, n_refine, 
     agrees(plan(X, model, measure=False), model.fit(X).stats_)
 
 
+@pytest.mark.parametrize("method", ["rpcholesky", "greedy-cholesky"])
+def test_a_plan_knows_that_a_kernel_of_few_features_is_used_up(method, monkeypatch):
+    monkeypatch.setattr(sys.modules["sketchmeans.lowrank.nystrom"], "HELD", 0)
+    X = rows(900, 6)
+    model = KernelKMeans(3, kernel="cosine", method=method, rank=5, n_init=1, random_state=0)
+    planned = plan(X, model, measure=False)
+    agrees(planned, model.fit(X).stats_)
+    assert planned.kernel_entries < 30 * 900
+
+
 def test_an_embedding_is_planned_too():
     X = rows(900)
     model = KernelEmbedding(rank=6, kernel="rbf", method="nystrom", random_state=0)

@@ -67,7 +67,7 @@ def holds_landmark_columns(seen: Foreseen) -> bool:
     ask = seen.ask
     rank = 0 if ask.tolerance > 0 else ask.rank
     held = holds_columns(seen.operator.shape[0], landmark_count(seen), rank)
-    return seen.decision.method == "nystrom" and held
+    return held and not is_factored(seen)
 
 
 def stream_cost(seen: Foreseen) -> Cost:
