@@ -65,6 +65,12 @@ def test_certify_looks_at_no_data_that_a_limit_leaves_no_room_for(kernel, effort
         certify(X, np.arange(N) % 5, kernel=kernel, effort=effort, memory_limit="1MB")
 
 
+def test_certify_counts_the_graph_that_it_decomposes():
+    X, labels = np.random.default_rng(0).normal(size=(20_000, 6)), np.arange(20_000) % 4
+    with pytest.raises(MemoryError, match=r"need 9\d.\d MB at the least"):  # measured: 64 to 70 MB
+        certify(X, labels, kernel="neighbors", effort="free", memory_limit="60MB")
+
+
 class Counting:
     """A kernel that counts how often it is asked."""
 

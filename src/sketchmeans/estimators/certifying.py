@@ -181,7 +181,10 @@ def certify(
         )
         if memory_limit is not None:  # what is reckoned for the first blocks is what there is
             asked = replace(asked, largest_block=first_size(n, asked, data.threads()))
-        run = proof_run(checked.operator, asked, checked.copied, memory_limit, data.threads())
+        met = checked.operator
+        decomposes = isinstance(met, NeighborOperator) and judged.model is None
+        own = data.threads()
+        run = proof_run(met, asked, checked.copied, memory_limit, own, decomposes=decomposes)
         return numbers, asked, run
 
     data.foreseen = reckoned

@@ -46,7 +46,7 @@ from sketchmeans.estimators.memory import (
     parse_bytes,
     refining_bytes,
 )
-from sketchmeans.lowrank.methods import Method
+from sketchmeans.lowrank.methods import METHODS, Method
 from sketchmeans.lowrank.request import Request
 from sketchmeans.lowrank.result import Cost
 from sketchmeans.operators import DataOperator, FeatureMapOperator, KernelOperator, NeighborOperator
@@ -289,16 +289,32 @@ def first_size(n: int, asked: Proving, run: Run) -> int:
 
 
 def proof_run(
-    operator: KernelOperator, asked: Proving, copied: int, memory_limit: Any, run: Run
+    operator: KernelOperator,
+    asked: Proving,
+    copied: int,
+    memory_limit: Any,
+    run: Run,
+    *,
+    decomposes: bool = False,
 ) -> Run:
-    """Choose the threads that keep the memory limit; refuse what none can keep."""
-    return proof_plan(operator, asked, copied, parse_bytes(memory_limit), run).run
+    """Choose the threads that keep the memory limit; refuse what none can keep.
+
+    ``decomposes`` says that the eigenvectors of a graph of neighbours are to be found before.
+    """
+    limit = parse_bytes(memory_limit)
+    return proof_plan(operator, asked, copied, limit, run, decomposes=decomposes).run
 
 
 def proof_plan(
-    operator: KernelOperator, asked: Proving, copied: int, limit: int | None, run: Run
+    operator: KernelOperator,
+    asked: Proving,
+    copied: int,
+    limit: int | None,
+    run: Run,
+    *,
+    decomposes: bool = False,
 ) -> Plan:
-    """Return how a proof keeps a limit; refuse one that it cannot keep."""
+    """Return how a proof keeps a limit; refuse one that it cannot keep. See ``proof_run``."""
     n = operator.shape[0]
     size = first_size(n, asked, run)
 
@@ -311,7 +327,12 @@ def proof_plan(
         passing = refining_bytes(operator, asked.n_clusters, run) + n * asked.n_clusters * 32
         landmarks = 8 * LANDMARKS * (4 * LANDMARKS + 64 * asked.n_clusters)
         passing = max(passing, landmarks if n > ONE_BLOCK else 0)
-        return max(proving, 0 if size == n else passing) + copied + 40 * n + OVERHEAD
+        highest = max(proving, 0 if size == n else passing)
+        if decomposes:
+            rank = min(asked.n_clusters, n)
+            needs = METHODS["exact"].needs(operator, Request(rank, rank, 0, run=run))
+            highest = max(needs.working, needs.kept + highest)
+        return highest + copied + 40 * n + OVERHEAD
 
     chosen = choose(peak, run.n_threads, 1, limit)
     if chosen is not None:
