@@ -23,6 +23,8 @@ from sketchmeans.planning.watch import Stopwatch
 
 LARGEST = 750
 """Order up to which a decomposition is timed as it is; beyond, its time grows as the cube."""
+PIVOTS, HELD_ROWS = 300, 4000
+"""Pivots, and rows of a factor that is held, up to which a Cholesky method is timed as it is."""
 DISTANCES = 3e6
 """Distances of an iteration of K-means up to which it is timed as it is."""
 
@@ -93,9 +95,9 @@ class LandmarkTimes:
         m = self.count
         streams = not is_factored(self.seen)
         rows = min(n, rows_for_centers(m)) if streams else n
-        # Rows and columns are cut alike, so that their numbers stay as they are to each other.
-        few = min(rows, max(2000, int(rows * (3e8 / (rows * m * m)) ** (1 / 3))))
-        count = max(min(m, m * few // rows if streams else m), 2)
+        # Where pivots come from some rows a column, rows and columns are cut alike.
+        count = max(min(m, PIVOTS), 1)
+        few = max(rows * count // m, 1000) if streams else min(rows, HELD_ROWS)
         some = sample_operator(operator, few)
         held = replace(ask, rank=count, width=count, tolerance=0.0, run=self.run)
         name = self.seen.decision.method
