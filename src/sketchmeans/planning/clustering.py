@@ -36,7 +36,7 @@ STARTS, QUICK = 6, 0.2
 """Starts that are timed, and the seconds up to which two are timed on more rows."""
 MANY = 20_000
 """Rows that K-means is timed on, at the most, where it is quick."""
-LONGER, CLEAR = 0.25, 10
+LONGER, CLEAR = 0.15, 15
 """Iterations of K-means grow as this power of the rows, unless there are so few of them that the
 clusters are clear: ``python -m benchmarks.plans --stages``."""
 
@@ -114,7 +114,7 @@ class Clustering:
             one = self.watch.time(
                 partial(step, many, None, centers=centers - middle, middle=middle)
             )
-            times = FEW * TRIED + min(iterations * (n / rows) ** longer, self.model.max_iter)
+            times = FEW * TRIED + min(iterations, self.model.max_iter)
             total += one * n / block * times / seen.plan.run.n_threads
         return total
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from sklearn.base import clone
 
+from sketchmeans.blas import OneBlasThread
 from sketchmeans.estimators import KernelEmbedding, KernelKMeans
 from sketchmeans.estimators.costs import fit_costs
 from sketchmeans.estimators.foreseen import Foreseen, foresee
@@ -82,7 +83,7 @@ def plan(
     """
     estimator = _estimator(model, parameters)
     watch = Stopwatch(clock)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), OneBlasThread():  # as a fit has it
         warnings.simplefilter("ignore")  # of small fits: the fit itself will warn
         try:
             seen = foresee(estimator, X, sample_weight)
