@@ -78,8 +78,8 @@ def plan(
     >>> found = plan(X, 4, kernel="rbf", n_passes=1)
     >>> found.method, found.passes
     ('one-pass', 1)
-    >>> plan(X, KernelKMeans(4, kernel="rbf"), measure=False).kernel_entries
-    9324000
+    >>> plan(X, KernelKMeans(4, kernel="rbf"), measure=False).passes
+    2
     """
     estimator = _estimator(model, parameters)
     watch = Stopwatch(clock)

