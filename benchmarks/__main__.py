@@ -1,9 +1,9 @@
 """Everyone against everyone, and a line for every target beside the kept run's: ``make bench``.
 
 The default set takes about ten minutes; ``--full`` adds a million samples, slower rivals, the
-proofs of ``certified``, workers of a Dask cluster and files that are larger than memory, and takes
-more than an hour. The other
-scripts (``tile_parts``, ``native_switches``, ``hadamard_switch``, ``feature_switch``,
+proofs of ``certified``, workers of a Dask cluster, files that are larger than memory and ``plans``,
+and takes more than an hour. The other scripts (``tile_parts``, ``native_switches``,
+``hadamard_switch``, ``feature_switch``,
 ``method_switch``, ``many_rows``, ``methods``, ``defaults``) are the evidence behind constants and
 defaults; run them by name. ::
 
@@ -30,6 +30,7 @@ from benchmarks import (
     native_tile,
     out_of_core,
     peak_memory,
+    plans,
     transform_speed,
 )
 from benchmarks.record import comparison, kept_record, left_reports, record_of, write
@@ -63,6 +64,7 @@ def main(arguments: list[str] | None = None) -> None:
         main_set["certified"] = lambda: certified.main(full)
         main_set["dask_scaling"] = lambda: dask_scaling.main([])
         main_set["out_of_core"] = lambda: out_of_core.main([])
+        main_set["plans"] = lambda: plans.main([])
     found = environment()
     print(facts(found), flush=True)
     command = " ".join(["python -m benchmarks", *full])

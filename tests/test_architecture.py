@@ -35,6 +35,7 @@ ROOMS = {
     "lowrank": "engine sketches operators",
     "certificate": "engine operators lowrank",
     "estimators": "kernels engine sketches operators disk lowrank certificate",
+    "planning": "engine operators lowrank estimators",
     "metrics": "",
     "dask": "engine estimators",
     "advice": "engine operators disk lowrank certificate estimators metrics",
@@ -44,9 +45,9 @@ ROOMS = {
     "datasets": "",
     "reproduce": "engine sketches operators lowrank estimators advice plotting datasets",
     "io": "",
-    "cli": "disk datasets io estimators advice models report reproduce",
+    "cli": "disk datasets io estimators planning advice models report reproduce",
     "__main__": "cli",
-    "__init__": "lowrank certificate estimators advice models",
+    "__init__": "lowrank certificate estimators planning advice models",
 }
 """What each room may import of the others: only rooms above it."""
 
@@ -58,6 +59,7 @@ REASONS = {
     "graphs.py:normalized": "how the normalized cut follows from the objective, and an example",
     "io/reading.py:read_table": "twenty-two parameters, each described",
     "lowrank/nystrom.py:nystrom": "seven parameters, each described",
+    "planning/planning.py:plan": "six parameters, each described, and an example",
     "report/writing.py:write_report": "eight parameters, each described, and an example",
 }
 """Functions that are longer, each with its reason."""

@@ -52,6 +52,17 @@ def test_the_code_and_the_commands_of_the_page_on_large_files_run(tmp_path, monk
     assert len(np.load("new-labels.npy")) == len(pd.read_csv("new-digits.csv"))
 
 
+def test_the_code_and_the_commands_of_the_page_on_plans_run(tmp_path, capsys):
+    space = run_blocks("docs/planning.md")
+    assert "30,000 rows of 10 columns into 8 clusters" in capsys.readouterr().out
+    assert space["found"].seconds > 0
+    (block,) = re.findall(r"```sh\n(.*?)```", (ROOT / "docs/planning.md").read_text(), re.DOTALL)
+    for command in block.splitlines():
+        shown = shell.typed(command, tmp_path)
+        assert shown.returncode == 0, (command, shown.stderr)
+    assert "neighbors kernel, method exact" in shown.stdout
+
+
 def test_the_commands_of_the_readme_run_as_written(tmp_path):
     blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     commands = [line for block in blocks for line in block.splitlines() if "sketchmeans " in line]
@@ -92,7 +103,8 @@ def test_the_kernel_sketch_and_method_of_the_contributing_page_work(points):
     "page",
     [
         *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/scale.md"),
-        *("docs/benchmarks/README.md", "docs/out_of_core.md", "docs/reliability.md"),
+        *("docs/benchmarks/README.md", "docs/out_of_core.md", "docs/planning.md"),
+        "docs/reliability.md",
     ],
 )
 def test_files_and_commands_that_the_documents_name_exist(page):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sketchmeans.estimators import FullKernelKMeans, KernelEmbedding, KernelKMeans, certify
     from sketchmeans.lowrank import ColumnStream
     from sketchmeans.models import load, save
+    from sketchmeans.planning import plan
 
 __all__ = [
     "ColumnStream",
@@ -30,6 +31,7 @@ __all__ = [
     "choose",
     "compare",
     "load",
+    "plan",
     "save",
 ]
 
@@ -44,6 +46,7 @@ __getattr__ = lazy_names(
         "choose": "advice",
         "compare": "advice",
         "load": "models",
+        "plan": "planning",
         "save": "models",
     },
 )

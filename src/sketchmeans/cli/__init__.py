@@ -4,7 +4,7 @@ A command is a module of this package with a ``click`` command called ``command`
 when it is asked for, so that ``sketchmeans --help`` answers at once. While a command runs,
 messages of the library name parameters by the flags below.
 
-May import: disk, datasets, io, estimators, advice, models, report, reproduce.
+May import: disk, datasets, io, estimators, planning, advice, models, report, reproduce.
 """
 
 from __future__ import annotations

@@ -120,6 +120,12 @@ FILES = {"output": "labels_file", "save": "model_file", "report": "report_file"}
     click.option("--save", type=click.Path(), metavar="FILE", help="Write the model, for predict."),
 )
 @click.option("--force", is_flag=True, help="Overwrite files that exist.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Say what the fit would do, how long it would take and how much memory; fit nothing, "
+    "write nothing.",
+)
 @output_options
 def command(
     data: str,
@@ -129,6 +135,7 @@ def command(
     reading: dict[str, Any],
     outputs: dict[str, str],
     force: bool,
+    dry_run: bool,
     as_json: bool,
     quiet: bool,
     verbose: bool,
@@ -144,6 +151,9 @@ def command(
 
     from sketchmeans.estimators import KernelKMeans
 
+    if dry_run:
+        _tell_plan(data, KernelKMeans(clusters, **fitting), table, as_json=as_json)
+        return
     model = KernelKMeans(clusters, verbose=verbosity(quiet, verbose), **fitting).fit(table.X)
     if certify_seconds is not None:
         model.certificate_ = _proven(model, table, certify_seconds)
@@ -159,6 +169,17 @@ def command(
         click.echo(_summary(result, model, verbose), err=outputs.get("output") == "-")
     if model.certificate_.interrupted:
         raise click.exceptions.Exit(130)  # as after any Ctrl-C, but with all files written
+
+
+def _tell_plan(data: str, model: Any, table: TableData, *, as_json: bool) -> None:
+    """Print what a fit of the model to the table would do and cost."""
+    from sketchmeans.planning import plan
+
+    planned = plan(table.X, model)
+    if as_json:
+        print_json({"command": command_line(), "data": data, "plan": planned.as_dict()})
+    else:
+        click.echo(str(planned))
 
 
 def _proven(model: Any, table: TableData, seconds: float) -> Any:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blas import OneBlasThread, count_threads
 from sketchmeans.checks import check_choice
+from sketchmeans.disk import FileRows
 from sketchmeans.engine.run import ALONE, Run
 from sketchmeans.estimators.checks import (
     canonical_csr,
@@ -27,8 +28,9 @@ from sketchmeans.estimators.checks import (
     refuse_masked,
 )
 from sketchmeans.estimators.memory import Plan, copied_bytes, parse_bytes
+from sketchmeans.estimators.outline import Kind, Outline
 from sketchmeans.estimators.progress import CallbackSupportMixin
-from sketchmeans.estimators.streaming import as_array
+from sketchmeans.estimators.streaming import as_array, refuse_bad_rows
 from sketchmeans.kernels import kernel_class, make_kernel
 from sketchmeans.kernels.bandwidth import resolve_gamma
 from sketchmeans.kernels.neighbors import NeighborOptions
@@ -113,11 +115,49 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         """Check the data and the weights, and make the operator."""
         given_rows = self.kernel == "precomputed"
         X = as_array(self, X)
+        if self.memory_limit is not None:
+            self._refuse_early(X, sample_weight, seed)
         checked = self._check_data(X, reset=True, given_rows=given_rows)
         self._check_size(checked.shape[0])
         weights = check_weights(sample_weight, checked.shape[0])
         operator, gamma = self._make_operator(checked, weights, seed)
         return Checked(checked, operator, gamma, weights, copied_bytes(X, checked))
+
+    def _refuse_early(self, X: Any, sample_weight: Any, seed: int) -> None:
+        """Refuse a memory limit that cannot be kept, before the data are read or copied."""
+        try:
+            data = self._outlined(X, sample_weight, seed, look=False)
+        except (ValueError, TypeError):
+            return  # the checks of the data themselves say it better
+        if data is not None:
+            self._planned(data)
+
+    def _planned(self, data: Checked) -> Any:
+        """Return how a fit to such data would go about it; refuse what cannot keep the limit."""
+
+    def _outlined(self, X: Any, sample_weight: Any, seed: int, *, look: bool) -> Checked | None:
+        """Return the outline of data and its operator; None where only a conversion tells.
+
+        With ``look`` it knows what rows hold: all where they are in memory, and some otherwise.
+        """
+        kind = Kind.of(X, given_rows=self.kernel == "precomputed")
+        if kind is None:
+            return None
+        n, p = kind.shape
+        self._check_size(n)
+        weights = check_weights(sample_weight, n)
+        if self.kernel == "precomputed":
+            if n != p:
+                return None
+            K = X if kind.nnz is not None else np.broadcast_to(np.zeros((), kind.dtype), (n, n))
+            dtype = given_dtype(K, self.precision, largest=1.0, weights=weights)
+            given = PrecomputedOperator if kind.nnz is None else SparseOperator
+            operator: KernelOperator = given(K, dtype=dtype, weights=weights)
+            return Checked(K, operator, None, weights, kind.copied)
+        spread = 1.0 if isinstance(self.gamma, str) else 1 / np.sqrt(2 * p * self.gamma)
+        outline = Outline.looked_at(kind, X) if look else Outline.unread(kind, spread)
+        operator, gamma = self._make_operator(outline, weights, seed)
+        return Checked(outline, operator, gamma, weights, kind.copied)
 
     def _check_data(self, X: Any, *, reset: bool, given_rows: bool) -> Any:
         """Return X as a float array or CSR matrix, without a copy where that can be."""
@@ -154,6 +194,8 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     def _check_elsewhere(self, X: Rows) -> Rows:
         """Take rows that were checked where they are; refuse kernels that cannot be sent there."""
         self.refuse_elsewhere()
+        if isinstance(X, FileRows):
+            refuse_bad_rows(X)
         self.__dict__.pop("feature_names_in_", None)
         self.n_features_in_ = X.shape[1]
         if X.names is not None:

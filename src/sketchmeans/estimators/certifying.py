@@ -27,7 +27,7 @@ from sketchmeans.estimators.base import Checked, KernelEstimator
 from sketchmeans.estimators.cluster import KernelKMeans
 from sketchmeans.estimators.full import FullKernelKMeans
 from sketchmeans.estimators.progress import Bar
-from sketchmeans.estimators.proofs import around_the_mean, first_size, proof_run
+from sketchmeans.estimators.proofs import around_the_mean, first_size, moved_bytes, proof_run
 from sketchmeans.kernels import make_kernel
 from sketchmeans.lowrank.sparse_features import from_sparse_features
 from sketchmeans.operators import NeighborOperator
@@ -60,6 +60,14 @@ class _Data(KernelEstimator):
         self.precision = precision
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
+
+    foreseen: Callable[[Checked], Any] | None = None
+    """What refuses a memory limit, of an outline of the data."""
+
+    def _planned(self, data: Checked) -> None:
+        if self.foreseen is not None:
+            moved = moved_bytes(data.operator)
+            self.foreseen(replace(data, copied=data.copied + moved))
 
     def prepared(self, X: Any, sample_weight: Any, seed: int) -> Checked:
         """Return checked data and their kernel, in float64; a linear one of centred rows."""
@@ -158,8 +166,8 @@ def certify(
     judged = _Judged.of(labels, kernel, gamma, degree, coef0, kernel_params, n_clusters)
     data = _Data(**judged.options, memory_limit=memory_limit, n_jobs=n_jobs)
     seeds = check_random_state(random_state).randint(2**31 - 1, size=2)
-    with OneBlasThread():
-        checked = data.prepared(X, sample_weight, int(seeds[1]))
+
+    def reckoned(checked: Checked) -> tuple[IntArray, Proving, Run]:
         n = checked.X.shape[0]
         numbers, clusters = judged.clusters(n, checked.weights)
         asked = Proving(
@@ -173,8 +181,17 @@ def certify(
         )
         if memory_limit is not None:  # what is reckoned for the first blocks is what there is
             asked = replace(asked, largest_block=first_size(n, asked, data.threads()))
-        run = proof_run(checked.operator, asked, checked.copied, memory_limit, data.threads())
-        known = _of_graph(checked, judged, numbers, clusters, run)
+        met = checked.operator
+        decomposes = isinstance(met, NeighborOperator) and judged.model is None
+        own = data.threads()
+        run = proof_run(met, asked, checked.copied, memory_limit, own, decomposes=decomposes)
+        return numbers, asked, run
+
+    data.foreseen = reckoned
+    with OneBlasThread():
+        checked = data.prepared(X, sample_weight, int(seeds[1]))
+        numbers, asked, run = reckoned(checked)
+        known = _of_graph(checked, judged, numbers, asked.n_clusters, run)
         with _Told(verbose) as told:
             asked = replace(asked, report=told)
             return proven_certificate(checked.operator, numbers, asked, run, known)[0]

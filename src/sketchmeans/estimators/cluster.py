@@ -26,7 +26,7 @@ from sketchmeans.estimators.landmark_lloyd import (
     refine_by_landmarks,
 )
 from sketchmeans.estimators.lloyd import Refined, refine
-from sketchmeans.estimators.memory import Budget
+from sketchmeans.estimators.memory import Budget, Plan
 from sketchmeans.estimators.progress import FitProgress, with_callbacks
 from sketchmeans.estimators.proofs import (
     Clustered,
@@ -36,12 +36,14 @@ from sketchmeans.estimators.proofs import (
     proves,
     refuse_proof,
     until_proved,
+    with_proof,
 )
 from sketchmeans.estimators.sizing import work_of
 from sketchmeans.estimators.sketched import SketchedEstimator
 from sketchmeans.estimators.streaming import settle_points, written
 from sketchmeans.estimators.walks import cluster_rows
-from sketchmeans.lowrank import ColumnStream
+from sketchmeans.lowrank import ColumnStream, Request
+from sketchmeans.lowrank.methods import Method
 from sketchmeans.lowrank.result import Cost
 from sketchmeans.operators import NeighborOperator
 from sketchmeans.text import called
@@ -208,6 +210,10 @@ class KernelKMeans(ClusterMixin, Assigning, SketchedEstimator):
             n_refine=decision.n_refine,
             walks=decision.walks,
         )
+
+    def _fitting_plan(self, method: Method, ask: Request, budget: Budget) -> tuple[Request, Plan]:
+        ask, plan = super()._fitting_plan(method, ask, budget)
+        return ask, with_proof(self, plan, budget, method, ask) if proves(self) else plan
 
     @with_callbacks
     def fit(

@@ -15,7 +15,7 @@ from sketchmeans.certificate.certifying import Wanted, certificate_for, nothing_
 from sketchmeans.certificate.result import Certificate
 from sketchmeans.checks import check_choice, check_count
 from sketchmeans.engine.run import Run
-from sketchmeans.estimators.base import KernelEstimator, statistics
+from sketchmeans.estimators.base import Checked, KernelEstimator, statistics
 from sketchmeans.estimators.checks import check_clusters, check_weights
 from sketchmeans.estimators.cluster import KernelKMeans
 from sketchmeans.estimators.distinct import warn_of_equal_samples
@@ -151,7 +151,7 @@ class FullKernelKMeans(ClusterMixin, KernelEstimator):
                 random = check_random_state(self.random_state)
                 seeds = random.randint(2**31 - 1, size=self.n_init + 1)
                 data = self._prepare(X, sample_weight, int(seeds[0]))
-                plan = self._plan(data.operator, data.copied)
+                plan = self._planned(data)
                 cost = Cost()
                 met, is_cached = data.operator, data.X.shape[0] <= CACHE_LIMIT
                 if is_cached:
@@ -210,8 +210,9 @@ class FullKernelKMeans(ClusterMixin, KernelEstimator):
     def _check_size(self, n: int) -> None:
         check_clusters(self.n_clusters, n)
 
-    def _plan(self, operator: KernelOperator, copied: int) -> Plan:
+    def _planned(self, data: Checked) -> Plan:
         """Choose threads and packing; refuse what cannot keep the limit, before the start."""
+        operator, copied = data.operator, data.copied
         n, k = operator.shape[0], self.n_clusters
         limit = parse_bytes(self.memory_limit)
         is_cached = n <= CACHE_LIMIT

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Real
 from typing import Any
@@ -73,6 +73,12 @@ class Plan:
     """Starts of K-means that run side by side, each with its own copy of the embedding."""
     peak: int
     """Bytes at the highest point, reckoned."""
+    stages: Mapping[str, int] = field(default_factory=dict)
+    """Bytes that each stage of the fit holds at its highest point."""
+
+    def with_stage(self, name: str, size: int) -> Plan:
+        """Return the plan of a fit that has one stage more."""
+        return replace(self, peak=max(self.peak, size), stages={**self.stages, name: size})
 
 
 def copied_bytes(given: Any, checked: Any) -> int:
@@ -126,7 +132,7 @@ class Budget:
         without = {"packs": (False,)} if spills(self.operator) else {}
         chosen = choose(peak, self.n_threads, starts, self.limit, **without)
         if chosen is not None:
-            return chosen
+            return replace(chosen, stages=self._stages(method, ask, chosen.run, chosen.n_starts))
         assert self.limit is not None
         least = self._peak(method, ask, Run(pack=False), 1)
         if isinstance(self.operator, NeighborOperator):
@@ -150,36 +156,44 @@ class Budget:
         )
 
     def _peak(self, method: Method, ask: Request, run: Run, starts: int) -> int:
+        return max(self._stages(method, ask, run, starts).values())
+
+    def _stages(self, method: Method, ask: Request, run: Run, starts: int) -> dict[str, int]:
+        """Return what each stage holds at its highest point, a copy of the data included."""
         n, width, rank = self.operator.shape[0], ask.width, ask.rank
         needs = method.needs(self.operator, replace(ask, run=run))
         embedding = 0 if needs.spilled else n * rank * self.itemsize
         kept = needs.kept + embedding  # the factor stays until the labels are certified
-        stages = [needs.working, kept + min(n, BLOCK) * 3 * rank * 8]
+        embedding_at_most = kept + min(n, BLOCK) * 3 * rank * 8
         if self.operator.leaves_out:  # those are left to the map of new points
-            stages.append(kept + self.operator.cross_bytes(rank, run))
+            crossing = kept + self.operator.cross_bytes(rank, run)
+            embedding_at_most = max(embedding_at_most, crossing)
+        stages = {"kernel passes": needs.working, "embed": embedding_at_most}
         if self.n_clusters is not None:
             drawn = drawn_rows(n, self.n_clusters)
             labels = self.n_init if drawn is None and not self.walks else 1
             kept += labels * n * 4 + n * 16  # the labels of all starts
             if self.walks:
-                stages.append(kept + self._of_walks(rank, run, starts))
+                clustering = self._of_walks(rank, run, starts)
             elif drawn is None:
-                stages.append(kept + starts * kmeans_bytes(n, self.n_clusters, embedding))
+                clustering = starts * kmeans_bytes(n, self.n_clusters, embedding)
             else:
-                stages.append(kept + self._of_many_rows(drawn, rank, run, starts))
+                clustering = self._of_many_rows(drawn, rank, run, starts)
+            stages["K-means"] = kept + clustering
             if ask.truncation == "early" and not method.landmarks:
                 width += rank  # the early form is held against the late one
             streamed = method.landmarks and not holds_columns(n, width, rank)
             block = min(n, BLOCK) * (rank if streamed else width)
-            stages.append(kept + 4 * block * 8 + 6 * width**2 * 8)
-            if method.landmarks:
-                stages.append(kept + self._landmark_bytes(ask, self.n_clusters, run))
+            stages["certify"] = kept + 4 * block * 8 + 6 * width**2 * 8
+            if method.landmarks:  # also without iterations: sums over clusters
+                stages["refine"] = kept + self._landmark_bytes(ask, self.n_clusters, run)
             elif self.n_refine and needs.spilled:  # in the kernel's own feature space
                 sums = self.operator.scratch_bytes(self.n_clusters, run)
-                stages.append(kept + n * 48 + sums)
+                stages["refine"] = kept + n * 48 + sums
             elif self.n_refine:
-                stages.append(kept + refining_bytes(self.operator, self.n_clusters, run))
-        return max(stages) + self.copied + OVERHEAD + self._ahead(ask, run)
+                stages["refine"] = kept + refining_bytes(self.operator, self.n_clusters, run)
+        beside = self.copied + OVERHEAD + self._ahead(ask, run)
+        return {name: size + beside for name, size in stages.items()}
 
     def _ahead(self, ask: Request, run: Run) -> int:
         """Return what blocks of rows take that are read from files ahead of the computation."""

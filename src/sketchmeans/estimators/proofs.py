@@ -34,8 +34,17 @@ from sketchmeans.checks import check_choice, check_number
 from sketchmeans.engine.run import ALONE, Run
 from sketchmeans.estimators.embedded import Embedded
 from sketchmeans.estimators.lloyd import Refined
-from sketchmeans.estimators.memory import OVERHEAD, choose, parse_bytes, refining_bytes
+from sketchmeans.estimators.memory import (
+    OVERHEAD,
+    Budget,
+    Plan,
+    choose,
+    parse_bytes,
+    refining_bytes,
+)
 from sketchmeans.estimators.rounding import MOST_ROUNDED, rounded
+from sketchmeans.lowrank.methods import METHODS, Method
+from sketchmeans.lowrank.request import Request
 from sketchmeans.lowrank.result import Cost
 from sketchmeans.operators import DataOperator, FeatureMapOperator, KernelOperator, NeighborOperator
 from sketchmeans.operators.streams import span_rows
@@ -172,6 +181,26 @@ def free_certificate(
     return certificate_for(operator, labels, low_rank, wanted), cost
 
 
+def _proving(estimator: Any, n: int) -> Proving:
+    """Return what a fit to n samples is to prove."""
+    return Proving(
+        n_clusters=int(estimator.n_clusters),
+        effort=estimator.certificate,
+        seed=int(estimator.random_state) if isinstance(estimator.random_state, Integral) else 0,
+        keep_fractional=estimator.certificate in ("lifted", "triangles") and n <= MOST_ROUNDED,
+    )
+
+
+def with_proof(estimator: Any, plan: Plan, budget: Budget, method: Method, ask: Request) -> Plan:
+    """Return the plan of a fit that proves, too; refuse a limit that the proof could not keep."""
+    operator = budget.operator
+    needs = method.needs(operator, replace(ask, run=plan.run))
+    held = needs.kept + 2 * operator.shape[0] * ask.rank * budget.itemsize + moved_bytes(operator)
+    asked = _proving(estimator, operator.shape[0])
+    proof = proof_plan(operator, asked, held + budget.copied, budget.limit, plan.run)
+    return plan.with_stage("proof", proof.peak)
+
+
 def proof_of_fit(
     estimator: Any,
     embedded: Embedded,
@@ -182,16 +211,10 @@ def proof_of_fit(
     """Prove what a fit was asked to prove of its labels."""
     operator = embedded.operator
     assert operator is not None
-    asked = Proving(
-        n_clusters=free.n_clusters,
-        effort=estimator.certificate,
-        seed=int(estimator.random_state) if isinstance(estimator.random_state, Integral) else 0,
-        keep_fractional=estimator.certificate in ("lifted", "triangles")
-        and len(labels) <= MOST_ROUNDED,
-    )
+    asked = _proving(estimator, len(labels))
     # What the fit holds while it proves: the embedding, its factor, and the labels.
     arrays = embedded.embedding, embedded.embedding, embedded.low_rank.factor
-    held = sum(one.nbytes for one in arrays if not isinstance(one, Rows))
+    held = sum(one.nbytes for one in arrays if not isinstance(one, Rows)) + moved_bytes(operator)
     run = proof_run(operator, asked, held, estimator.memory_limit, embedded.plan.run)
     numbers = np.unique(labels, return_inverse=True)[1].ravel()
     return proved(operator, numbers, asked, run, free, None if before is None else before.bound)
@@ -243,6 +266,19 @@ def _merged(free: Certificate, found: Certificate) -> Certificate:
     )
 
 
+def _is_moved(operator: KernelOperator) -> bool:
+    """Whether a proof sees the rows around their mean."""
+    if not isinstance(operator, DataOperator | FeatureMapOperator):
+        return False
+    return operator.kernel.name == "linear" and not is_sparse(operator.data)
+
+
+def moved_bytes(operator: KernelOperator) -> int:
+    """Return the bytes of rows around their mean, where a proof sees those."""
+    moves = _is_moved(operator) and not isinstance(operator.data, Rows)
+    return operator.shape[0] * operator.n_features * 8 if moves else 0
+
+
 def around_the_mean(operator: KernelOperator) -> KernelOperator:
     """Return a linear kernel of rows around their mean, in float64; any other as it is.
 
@@ -250,11 +286,10 @@ def around_the_mean(operator: KernelOperator) -> KernelOperator:
 
     NOTE: objectives of a linear kernel do not depend on where the origin is; rounding does.
     """
-    if not isinstance(operator, DataOperator | FeatureMapOperator):
+    if not _is_moved(operator):
         return operator
+    assert isinstance(operator, DataOperator | FeatureMapOperator)
     X, weights = operator.data, operator.weights
-    if operator.kernel.name != "linear" or is_sparse(X):
-        return operator
     size = span_rows(len(X), BLOCK)
     given = () if weights is None else (weights,)
     if isinstance(X, Rows):
@@ -301,10 +336,33 @@ def first_size(n: int, asked: Proving, run: Run) -> int:
 
 
 def proof_run(
-    operator: KernelOperator, asked: Proving, copied: int, memory_limit: Any, run: Run
+    operator: KernelOperator,
+    asked: Proving,
+    copied: int,
+    memory_limit: Any,
+    run: Run,
+    *,
+    decomposes: bool = False,
 ) -> Run:
-    """Choose the threads that keep the memory limit; refuse what none can keep."""
-    n, limit = operator.shape[0], parse_bytes(memory_limit)
+    """Choose the threads that keep the memory limit; refuse what none can keep.
+
+    ``decomposes`` says that the eigenvectors of a graph of neighbours are to be found before.
+    """
+    limit = parse_bytes(memory_limit)
+    return proof_plan(operator, asked, copied, limit, run, decomposes=decomposes).run
+
+
+def proof_plan(
+    operator: KernelOperator,
+    asked: Proving,
+    copied: int,
+    limit: int | None,
+    run: Run,
+    *,
+    decomposes: bool = False,
+) -> Plan:
+    """Return how a proof keeps a limit; refuse one that it cannot keep. See ``proof_run``."""
+    n = operator.shape[0]
     size = first_size(n, asked, run)
 
     def peak(run: Run, _: int) -> int:
@@ -316,11 +374,16 @@ def proof_run(
         passing = refining_bytes(operator, asked.n_clusters, run) + n * asked.n_clusters * 32
         landmarks = 8 * LANDMARKS * (4 * LANDMARKS + 64 * asked.n_clusters)
         passing = max(passing, landmarks if n > ONE_BLOCK else 0)
-        return max(proving, 0 if size == n else passing) + copied + 40 * n + OVERHEAD
+        highest = max(proving, 0 if size == n else passing)
+        if decomposes:
+            rank = min(asked.n_clusters, n)
+            needs = METHODS["exact"].needs(operator, Request(rank, rank, 0, run=run))
+            highest = max(needs.working, needs.kept + highest)
+        return highest + copied + 40 * n + OVERHEAD
 
     chosen = choose(peak, run.n_threads, 1, limit)
     if chosen is not None:
-        return chosen.run
+        return chosen
     assert limit is not None
     raise MemoryError(
         f"{called('memory_limit')}={human(limit)} cannot be kept: blocks of {size:,} samples need "

@@ -5,9 +5,11 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
+
 from sketchmeans.estimators.progress import Work
-from sketchmeans.lowrank import METHODS
-from sketchmeans.operators import FeatureOperator, KernelOperator, SparseOperator
+from sketchmeans.lowrank import METHODS, Request
+from sketchmeans.operators import FeatureOperator, KernelOperator, NeighborOperator, SparseOperator
 
 EXTRA_RANK = 10
 """rank="auto" is the number of clusters and this: see docs/defaults.md for the experiment."""
@@ -69,3 +71,30 @@ def work_of(operator: KernelOperator, passes: int) -> Work:
     if isinstance(operator, SparseOperator):
         return float(passes * operator.stored), "entries"
     return passes * n * (n + 1) / 2, "entries"
+
+
+def request_of(
+    estimator: Any, operator: KernelOperator, method: str, n_passes: int, seed: int = 0
+) -> Request:
+    """Return what an estimator asks of a method that was decided for."""
+    n, asked = operator.shape[0], estimator.rank
+    if asked == "auto" and isinstance(operator, NeighborOperator):
+        asked = auto_rank(estimator._n_clusters, n, extra=0)
+    rank, width = rank_and_width(
+        method, asked, estimator.oversampling, estimator.n_landmarks, estimator._n_clusters, n
+    )
+    return Request(
+        rank=rank,
+        width=width,
+        seed=seed,
+        sketch=estimator.sketch,
+        truncation=estimator.truncation,
+        n_passes=n_passes,
+        tolerance=1 - float(estimator.rank) if is_fraction(estimator.rank) else 0.0,
+    )
+
+
+def embedding_dtype(X: Any) -> np.dtype:
+    """Return the precision that an embedding of these data is stored in."""
+    dtype = X.dtype.newbyteorder("=")
+    return dtype if dtype in (np.float32, np.float64) else np.dtype(np.float64)

@@ -32,9 +32,17 @@ from sketchmeans.estimators.embedded import (
     stored_rows,
     unweighted_rows,
 )
+from sketchmeans.estimators.foreseen import Foreseen
 from sketchmeans.estimators.memory import Budget, Plan, parse_bytes
 from sketchmeans.estimators.progress import FitProgress
-from sketchmeans.estimators.sizing import auto_rank, is_fraction, rank_and_width, widest, work_of
+from sketchmeans.estimators.sizing import (
+    auto_rank,
+    embedding_dtype,
+    is_fraction,
+    request_of,
+    widest,
+    work_of,
+)
 from sketchmeans.estimators.streaming import in_blocks, placed, take_plan
 from sketchmeans.lowrank import METHODS, ColumnStream, Cost, LowRank, Request, approximate, recover
 from sketchmeans.lowrank.cholesky import capacity_for
@@ -94,6 +102,14 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         if isinstance(self.rank, Integral) and self.n_landmarks != "auto":
             check_landmarks(self.n_landmarks, int(self.rank))
 
+    def _planned(self, data: Checked) -> Foreseen:
+        """Return how a fit to such data would go about it; refuse what cannot keep the limit."""
+        decision, dtype = decide(self, data.operator), embedding_dtype(data.X)
+        ask = request_of(self, data.operator, decision.method, decision.n_passes)
+        budget = self._budget(data, decision, dtype)
+        ask, plan = self._fitting_plan(METHODS[decision.method], ask, budget)
+        return Foreseen(data, decision, ask, plan, dtype)
+
     def _embed(
         self, X: Any, sample_weight: Any, progress: FitProgress, folder: Path | None = None
     ) -> Embedded:
@@ -107,9 +123,7 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             if self.kernel == "neighbors":
                 self._check_neighbors()
             data = self._prepare(placed(self, X, folder), sample_weight, int(seeds[1]))
-            dtype = data.X.dtype.newbyteorder("=")
-            dtype = dtype if dtype in (np.float32, np.float64) else np.dtype(np.float64)
-            operator = data.operator
+            dtype, operator = embedding_dtype(data.X), data.operator
             decision = decide(self, operator)
             if isinstance(data.X, Rows):
                 refuse_elsewhere(self, decision, operator)
@@ -159,21 +173,7 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         operator, n = data.operator, data.X.shape[0]
         name, fraction = decision.method, is_fraction(self.rank)
         method = METHODS[name]
-        asked = self.rank
-        if asked == "auto" and isinstance(operator, NeighborOperator):
-            asked = auto_rank(self._n_clusters, n, extra=0)
-        rank, width = rank_and_width(
-            name, asked, self.oversampling, self.n_landmarks, self._n_clusters, n
-        )
-        ask = Request(
-            rank=rank,
-            width=width,
-            seed=seed,
-            sketch=self.sketch,
-            truncation=self.truncation,
-            n_passes=decision.n_passes,
-            tolerance=1 - float(self.rank) if fraction else 0.0,
-        )
+        ask = request_of(self, operator, decision.method, decision.n_passes, seed)
         budget = self._budget(data, decision, dtype)
         cost = Cost()
         while True:

@@ -43,6 +43,15 @@ def placed(estimator: Any, X: Any, folder: Path | None = None) -> Any:
     folder : Path, optional
         Where scratch files lie.
     """
+    rows = to_stream(estimator, X, folder)
+    return rows.whole() if isinstance(rows, FileRows) and not streamable(estimator) else rows
+
+
+def to_stream(estimator: Any, X: Any, folder: Path | None = None) -> Any:
+    """Return X as rows in a file where it is none in memory, or too large for it; nothing is read.
+
+    The parameters are those of ``placed``.
+    """
     if not is_source(X) and not (is_memory_map(X) and X.ndim == 2 and X.dtype.kind in "fiub"):
         return X
     if not is_source(X) and not (streamable(estimator) and is_large(estimator, X)):
@@ -51,9 +60,6 @@ def placed(estimator: Any, X: Any, folder: Path | None = None) -> Any:
     for size, what in zip(rows.shape, ("samples", "features"), strict=True):
         if size == 0:
             raise ValueError(f"X has shape {rows.shape}: there are no {what} to work on.")
-    if not streamable(estimator):
-        return rows.whole()
-    refuse_bad_rows(rows)
     return rows
 
 

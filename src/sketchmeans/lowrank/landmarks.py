@@ -117,9 +117,7 @@ def _by_leverage(draw: Draw) -> tuple[IntArray, Cost]:
     possible = weighty(draw.operator)
     count = min(draw.count, len(possible))
     order = possible[draw.random.permutation(len(possible))]
-    sizes = [len(possible)]
-    while sizes[-1] > 2 * count:
-        sizes.append(-(-sizes[-1] // 2))
+    sizes = halvings(len(possible), count)
     # Places in ``order``, the same at every level.
     chosen: IntArray = np.arange(min(sizes[-1], count))
     entries = 0
@@ -131,6 +129,14 @@ def _by_leverage(draw: Draw) -> tuple[IntArray, Cost]:
         del C  # before the next level allocates its own
         chosen = _weighted_choice(draw.random, scores, min(count, size))
     return np.sort(order[chosen]), Cost(entries=entries)
+
+
+def halvings(size: int, count: int) -> list[int]:
+    """Return the sizes of the levels: all points, half of them, and so on, until few are left."""
+    sizes = [size]
+    while sizes[-1] > 2 * count:
+        sizes.append(-(-sizes[-1] // 2))
+    return sizes
 
 
 def _ridge_scores(C: FloatArray, A: FloatArray, diagonal: FloatArray, count: int) -> FloatArray:

@@ -7,6 +7,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from sketchmeans.lowrank.cholesky import BATCH, greedy_cholesky, rp_cholesky
+from sketchmeans.lowrank.costs import (
+    Expected,
+    cholesky_costs,
+    exact_costs,
+    nystrom_costs,
+    one_pass_costs,
+)
 from sketchmeans.lowrank.exact import exact
 from sketchmeans.lowrank.needs import (
     cholesky_needs,
@@ -33,6 +40,8 @@ class Method:
         Turns an operator and a request into a ``LowRank``.
     needs : callable
         Reckons the bytes that that would allocate.
+    costs : callable
+        Reckons what that would spend on the kernel.
     sketches : tuple of str
         What ``sketch`` may be beside "auto".
     reads : tuple of str
@@ -45,6 +54,7 @@ class Method:
 
     approximate: Callable[[KernelOperator, Request], LowRank]
     needs: Callable[[KernelOperator, Request], Needs]
+    costs: Callable[[KernelOperator, Request], Expected]
     sketches: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
     landmarks: bool = True
@@ -106,6 +116,7 @@ METHODS: dict[str, Method] = {
     "one-pass": Method(
         _one_pass,
         one_pass_needs,
+        one_pass_costs,
         sketches=tuple(SKETCHES),
         reads=("oversampling", "sketch", "truncation", "n_passes", "precision"),
         landmarks=False,
@@ -113,22 +124,25 @@ METHODS: dict[str, Method] = {
     "nystrom": Method(
         _nystrom,
         nystrom_needs,
+        nystrom_costs,
         sketches=SAMPLINGS,
         reads=("n_landmarks", "sketch", "truncation", "precision"),
     ),
     "rpcholesky": Method(
         _rp,
         partial(cholesky_needs, batch=BATCH),
+        partial(cholesky_costs, batch=BATCH),
         reads=("n_landmarks", "precision"),
         stops_at_tolerance=True,
     ),
     "greedy-cholesky": Method(
         _greedy,
         partial(cholesky_needs, batch=1),
+        partial(cholesky_costs, batch=1),
         reads=("n_landmarks", "precision"),
         stops_at_tolerance=True,
     ),
-    "exact": Method(_exact, exact_needs, reads=("precision",), landmarks=False),
+    "exact": Method(_exact, exact_needs, exact_costs, reads=("precision",), landmarks=False),
 }
 
 

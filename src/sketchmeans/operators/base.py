@@ -25,6 +25,7 @@ from sketchmeans.engine import (
     tile_rows,
     tournament_pass,
 )
+from sketchmeans.engine.passes import tournament_entries
 from sketchmeans.engine.strips import strip_length
 from sketchmeans.kernels.rounding import LEAST, largest_deviation
 from sketchmeans.operators.cross import CrossKernel, refuse_infinite
@@ -246,6 +247,27 @@ class KernelOperator(ABC):
     def diagonal_entries(self) -> int:
         """The kernel entries that ``diagonal`` takes."""
         return self.shape[0]
+
+    @property
+    def tile_entries(self) -> int:
+        """The kernel entries of a symmetric pass over NumPy's tiles."""
+        n = self.shape[0]
+        return tournament_entries(n, tile_rows(n), NumpyTiles.diagonal_entries)
+
+    @property
+    def pass_entries(self) -> int:
+        """The kernel entries that ``multiply`` takes, or reads."""
+        return self.tile_entries
+
+    @property
+    def rank_at_most(self) -> int:
+        """What the rank of K cannot exceed, as far as the kernel and the sizes tell."""
+        return self.shape[0]
+
+    @property
+    def columns_dtype(self) -> np.dtype:
+        """Of the kernel with landmarks that may be as coarse as the tiles."""
+        return np.dtype(np.float64)
 
     def diagonal(self) -> FloatArray:
         """Return K_ii in float64: ``diagonal_entries`` kernel entries, n where it is cheap."""

@@ -27,6 +27,7 @@ from sketchmeans.engine.native import Argument, Panels, has_map
 from sketchmeans.engine.passes import tournament_entries
 from sketchmeans.engine.strips import Tiles, strip_length
 from sketchmeans.kernels import Kernel, Statistic
+from sketchmeans.kernels.definitions import n_monomials
 from sketchmeans.kernels.points import Points, Prepared, robust_center
 from sketchmeans.kernels.rounding import entry_rounding, largest_deviation
 from sketchmeans.operators.base import (
@@ -140,6 +141,19 @@ class PointsOperator(KernelOperator):
         """Return the kernel between any points and these, which need not be samples."""
         return DataOperator(X, self.kernel, dtype=np.float64 if fine else self.dtype)
 
+    @property
+    def rank_at_most(self) -> int:
+        """What the rank of K cannot exceed: the features of a finite map."""
+        p = self.points.n_features
+        cosine = self.kernel.unit_rows and self.kernel.statistic is Statistic.DOT
+        features = p if cosine else n_monomials(p, self.kernel)
+        return self.shape[0] if features is None else min(features, self.shape[0])
+
+    @property
+    def columns_dtype(self) -> np.dtype:
+        """Of the kernel with landmarks that may be as coarse as the tiles."""
+        return self.dtype
+
     def rounding(self, seed: int = 0, *, fine: bool = False) -> tuple[float, int]:
         """Return ε by the formula of the tiles, or twice what a few thousand entries show."""
         n, points = self.shape[0], self.points
@@ -218,6 +232,12 @@ class DataOperator(PointsOperator):
         """Rows of a tile: a function of n and the engine."""
         return native_tile_rows(self.shape[0]) if self._native else tile_rows(self.shape[0])
 
+    @property
+    def pass_entries(self) -> int:
+        """The kernel entries that ``multiply`` takes."""
+        tiles = NativeTiles if self._native else NumpyTiles
+        return tournament_entries(self.shape[0], self._tile_rows, tiles.diagonal_entries)
+
     def _pass(self, right: Right, crew: Crew, run: Run) -> Pass:
         if isinstance(self.points.X, Rows):
             return self._pass_elsewhere(self.points.X, right, run)
@@ -261,9 +281,7 @@ class DataOperator(PointsOperator):
             stay=not isinstance(right, np.ndarray),
             progress=run.progress,
         )
-        diagonal_entries = (NativeTiles if self._native else NumpyTiles).diagonal_entries
-        entries = tournament_entries(n, rows, diagonal_entries)
-        return Pass(*without_last(met.W), met.squares, met.diagonal, entries)
+        return Pass(*without_last(met.W), met.squares, met.diagonal, self.pass_entries)
 
     def _worth_packing(self, width: int) -> bool:
         """Whether prepared copies of the data take no more than twice W."""

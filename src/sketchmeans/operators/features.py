@@ -106,6 +106,11 @@ class FeatureOperator(KernelOperator):
         return 0 if self.holds else self.shape[0] * self.map.entries
 
     @property
+    def pass_entries(self) -> int:
+        """The kernel entries of a pass: those of two streams."""
+        return 2 * self.stream_entries
+
+    @property
     def stream_distances(self) -> int:
         """The distances that one stream over all rows takes."""
         return 0
@@ -232,7 +237,7 @@ class FeatureOperator(KernelOperator):
                 "the kernel overflows on these data: ‖K‖_F² is not finite. Scale the data, or "
                 "lower gamma or degree."
             )
-        return Pass(*without_last(W), sum_of_squares, diagonal, 2 * self.stream_entries)
+        return Pass(*without_last(W), sum_of_squares, diagonal, self.pass_entries)
 
     def _new_product(self, X: Any) -> Callable[[Array, Crew, Run], FloatArray]:
         """Return what multiplies κ̂(x, X) of new rows: F(x)(Fᵀ·right)."""

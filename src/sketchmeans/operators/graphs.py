@@ -50,6 +50,16 @@ class SparseOperator(GivenOperator):
         """The entries of K that are stored."""
         return int(self.K.nnz)
 
+    @property
+    def pass_entries(self) -> int:
+        """The kernel entries that ``multiply`` reads: those that are stored."""
+        return self.stored
+
+    @property
+    def tile_entries(self) -> int:
+        """The same, also where no tiles are made."""
+        return self.stored
+
     def _strip(self, rows: slice) -> Any:
         """Return rows of K, weighted, as a CSR matrix."""
         block = csr_rows(self.K, rows)

@@ -105,6 +105,11 @@ class PrecomputedOperator(GivenOperator):
         by_columns = isinstance(K, np.ndarray) and K.flags.f_contiguous
         super().__init__(K.T if by_columns else K, dtype=dtype, weights=weights)
 
+    @property
+    def pass_entries(self) -> int:
+        """The kernel entries that ``multiply`` reads: all."""
+        return self.shape[0] ** 2
+
     def _tile(self, rows: slice, columns: slice, out: FloatArray) -> FloatArray:
         # A copy: it is written to, and what is mapped is read by this.
         np.copyto(out, rows_of(self.K, rows)[:, columns], casting="unsafe")
