@@ -7,6 +7,7 @@ does not end is shown where it stands, and ends the run.
 from __future__ import annotations
 
 import faulthandler
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -72,10 +73,10 @@ def run_part(
 def _run(found: Found, check: Check, seed: int, seconds: float) -> Found:
     start = time.monotonic()
     print(f"{found.part}, {found.name}: up to {found.asked:,} cases, seed {seed}", flush=True)
-    faulthandler.dump_traceback_later(HANG, exit=True)
+    faulthandler.dump_traceback_later(HANG, exit=True, file=sys.__stderr__)
     try:
         for kind, broken in check.run(seed, found.asked):
-            faulthandler.dump_traceback_later(HANG, exit=True)
+            faulthandler.dump_traceback_later(HANG, exit=True, file=sys.__stderr__)
             found.kinds[kind] += 1
             for text in broken:
                 found.violations.append(text)

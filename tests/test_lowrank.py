@@ -24,7 +24,7 @@ from sketchmeans.lowrank import (
     nystrom,
     rp_cholesky,
 )
-from sketchmeans.lowrank.landmarks import Landmarks, column_norms
+from sketchmeans.lowrank.landmarks import Landmarks, _probabilities, column_norms
 from sketchmeans.lowrank.nystrom import from_landmarks
 from sketchmeans.lowrank.result import Cost
 from sketchmeans.operators import (
@@ -113,11 +113,20 @@ def test_leverage_scores_take_few_samples_of_the_many_that_are_alike(kind, seeds
         "precomputed": PrecomputedOperator(K),
         "feature map": FeatureMapOperator(X, Linear()),
     }[kind]
-    for seed in seeds(3):
+    for seed in seeds(12):
         low = nystrom(operator, columns=40, rank=11, seed=seed, sampling="leverage", run=Run(2))
         assert low.trace_error < 1e-6 * low.facts.trace
-        again = nystrom(operator, columns=40, rank=11, seed=seed, sampling="leverage")
-        np.testing.assert_array_equal(low.factor, again.factor)
+    again = nystrom(operator, columns=40, rank=11, seed=seed, sampling="leverage")
+    np.testing.assert_array_equal(low.factor, again.factor)
+
+
+@pytest.mark.parametrize("count", [1, 3, 5, 9])
+def test_probabilities_of_being_drawn_sum_to_the_number_of_draws(count):
+    scores = np.array([1e14, 5.0, 5.0, 1.0, 0.5, 0.2, 0.1, 0.1, 0.05, 0.0])
+    found = _probabilities(scores, count)
+    assert found[scores > 0].sum() == pytest.approx(count, abs=0.2)  # none is below a tenth
+    assert (np.diff(found[:-1]) <= 1e-12).all()
+    assert (_probabilities(scores, 10) == 1).all()
 
 
 def test_late_nystrom_is_scikit_learns_up_to_rotation(X):

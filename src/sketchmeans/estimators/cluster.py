@@ -353,7 +353,12 @@ class KernelKMeans(ClusterMixin, SketchedEstimator):
                 return self._centroids.assign(points, X, diagonal, run)
             return self._centroids.assign(points.against(X), diagonal, run)
         Y = self._new_points.against(X).multiply(self._dual, run)
-        return nearest_centers(Y, self.cluster_centers_.astype(np.float64))
+        centers = self.cluster_centers_.astype(np.float64)
+        # NOTE: where fewer samples differ than there are clusters, centers without members lie
+        # where others do, and rounding would choose among them.
+        used = np.flatnonzero(np.bincount(np.asarray(self.labels_), minlength=len(centers)))
+        labels, squares = nearest_centers(Y, centers[used])
+        return used[labels].astype(np.int32), squares
 
     def predict(self, X: Any) -> IntArray:
         """Return the nearest cluster of each point.
