@@ -40,6 +40,7 @@ class Found:
     name: str
     asked: int
     seconds: float = 0.0
+    out_of_time: bool = False
     kinds: Counter[str] = field(default_factory=Counter)
     violations: list[str] = field(default_factory=list)
 
@@ -51,7 +52,7 @@ class Found:
     def row(self) -> str:
         """Return a line of the table."""
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(self.kinds.items()) if kind)
-        short = "" if self.cases >= self.asked else f" of {self.asked:,}, the time was up"
+        short = f" of {self.asked:,}, the time was up" if self.out_of_time else ""
         return (
             f"| {self.part} | {self.name} | {self.cases:,}{short} | {kinds} | "
             f"{len(self.violations)} | {self.seconds:.0f} |"
@@ -83,6 +84,7 @@ def _run(found: Found, check: Check, seed: int, seconds: float) -> Found:
                 if len(found.violations) <= SHOWN:
                     print(f"BROKEN: {text}", flush=True)
             if time.monotonic() - start > seconds:
+                found.out_of_time = found.cases < found.asked
                 break
     finally:
         faulthandler.cancel_dump_traceback_later()

@@ -343,7 +343,7 @@ def test_new_points_of_exact_eigenvectors_are_as_fine_as_these(kernel, dtype):
     """Eigenvalues down to rounding: what embeds new points divides by their roots.
 
     With entries of float32 beside a matrix of float64, and from the eigenvalues of a feature map's
-    Gram matrix, rows were off by 3 % of the largest number of the embedding, and by 0.02 %.
+    Gram matrix, rows were off by 3 % of the largest number of the embedding, and by 0.03 %.
     """
     random = np.random.default_rng(0)
     left, right = (np.linalg.qr(random.normal(size=(n, 8)))[0] for n in (60, 8))

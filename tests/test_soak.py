@@ -8,9 +8,9 @@ from soak.registry import PARTS, checks_of
 from soak.running import Check, Found, run_part, table
 
 DRAWN = {
-    "certificates": ["fits against all partitions", "cuts against all partitions"],
+    "certificates": ["fits against all partitions"],
     "zoo": ["difficult inputs"],
-    "files": ["damaged model files", "hostile model files", "forged model files"],
+    "files": ["forged model files"],
 }
 """Checks that are quick enough to run a few cases of."""
 
