@@ -7,6 +7,7 @@ does not end is shown where it stands, and ends the run.
 from __future__ import annotations
 
 import faulthandler
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -39,6 +40,7 @@ class Found:
     name: str
     asked: int
     seconds: float = 0.0
+    out_of_time: bool = False
     kinds: Counter[str] = field(default_factory=Counter)
     violations: list[str] = field(default_factory=list)
 
@@ -50,7 +52,7 @@ class Found:
     def row(self) -> str:
         """Return a line of the table."""
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(self.kinds.items()) if kind)
-        short = "" if self.cases >= self.asked else f" of {self.asked:,}, the time was up"
+        short = f" of {self.asked:,}, the time was up" if self.out_of_time else ""
         return (
             f"| {self.part} | {self.name} | {self.cases:,}{short} | {kinds} | "
             f"{len(self.violations)} | {self.seconds:.0f} |"
@@ -72,16 +74,17 @@ def run_part(
 def _run(found: Found, check: Check, seed: int, seconds: float) -> Found:
     start = time.monotonic()
     print(f"{found.part}, {found.name}: up to {found.asked:,} cases, seed {seed}", flush=True)
-    faulthandler.dump_traceback_later(HANG, exit=True)
+    faulthandler.dump_traceback_later(HANG, exit=True, file=sys.__stderr__)
     try:
         for kind, broken in check.run(seed, found.asked):
-            faulthandler.dump_traceback_later(HANG, exit=True)
+            faulthandler.dump_traceback_later(HANG, exit=True, file=sys.__stderr__)
             found.kinds[kind] += 1
             for text in broken:
                 found.violations.append(text)
                 if len(found.violations) <= SHOWN:
                     print(f"BROKEN: {text}", flush=True)
             if time.monotonic() - start > seconds:
+                found.out_of_time = found.cases < found.asked
                 break
     finally:
         faulthandler.cancel_dump_traceback_later()

@@ -174,3 +174,17 @@ def test_a_child_forked_while_starts_run_has_the_warnings_that_there_were():
             os._exit(0 if quiet and warnings.filters == before else 1)
         assert os.waitpid(child, 0)[1] == 0
     assert warnings.filters == before
+
+
+def test_a_cluster_without_members_gets_no_new_points():
+    """Two directions for three clusters, in float32: a center is there twice, but for rounding."""
+    X = 1e6 + np.array([[0.69, 0.06], [-0.25, 0.62], [-0.375, -0.625], [0.25, 1.38]])
+    params = {"n_anchors": 7, "n_neighbors": 2, "n_graphs": 3, "metric": "cosine"}
+    weights = [0.8070908, 1.34750902, 1.13547496, 2.31214514]
+    for seed in range(690, 700):
+        model = KernelKMeans(3, kernel_params=params, n_refine=0, random_state=seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(X.astype(np.float32), sample_weight=weights)
+        assert set(model.predict(X.astype(np.float32))) <= set(model.labels_)
+        np.testing.assert_array_equal(model.predict(X.astype(np.float32)), model.labels_)

@@ -20,7 +20,18 @@ from sketchmeans.estimators.streaming import in_blocks
 class Assigning(KernelEstimator):
     """An estimator that assigns points to clusters, by its embedding or in feature space."""
 
-    def _assign(self, X: Any, run: Run, *, measure: bool) -> tuple[IntArray, FloatArray]:
+    def _used(self) -> IntArray:
+        """Return the clusters that have members.
+
+        NOTE: where fewer samples differ than there are clusters, centers without members lie where
+        others do, and rounding would choose among them.
+        """
+        counts = np.bincount(np.asarray(self.labels_), minlength=len(self.cluster_centers_))
+        return np.flatnonzero(counts)
+
+    def _assign(
+        self, X: Any, run: Run, used: IntArray, *, measure: bool
+    ) -> tuple[IntArray, FloatArray]:
         """Return the nearest cluster of checked points and, if measured, its squared distance."""
         if self._centroids is not None:
             points = self._samples or self._new_points
@@ -29,7 +40,8 @@ class Assigning(KernelEstimator):
                 return self._centroids.assign(points, X, diagonal, run)
             return self._centroids.assign(points.against(X), diagonal, run)
         Y = self._new_points.against(X).multiply(self._dual, run)
-        return nearest_centers(Y, self.cluster_centers_.astype(np.float64))
+        labels, squares = nearest_centers(Y, self.cluster_centers_[used].astype(np.float64))
+        return used[labels].astype(np.int32), squares
 
     def predict(self, X: Any, *, out: Any = None) -> IntArray:
         """Return the nearest cluster of each point.
@@ -55,9 +67,10 @@ class Assigning(KernelEstimator):
 
     def _predict(self, X: Any, run: Run, out: Any = None) -> IntArray:
         check_is_fitted(self)
+        used = self._used()
 
         def assign(rows: Any, run: Run) -> IntArray:
-            return self._assign(rows, run, measure=False)[0]
+            return self._assign(rows, run, used, measure=False)[0]
 
         with OneBlasThread():
             return in_blocks(self, X, assign, (), out, run)
@@ -69,6 +82,7 @@ class Assigning(KernelEstimator):
         For that, pass ``scoring=sketchmeans.metrics.neighbor_agreement_scorer``.
         """
         with OneBlasThread():
-            labels, squares = self._assign(self._check_new(X), self._run(), measure=True)
+            X = self._check_new(X)
+            labels, squares = self._assign(X, self._run(), self._used(), measure=True)
             weights = check_weights(sample_weight, len(labels))
             return -float(squares.sum() if weights is None else squares @ weights)

@@ -154,7 +154,7 @@ def refuse_masked(X: Any) -> None:
 
     NOTE: scikit-learn's checks pass such an array, and take what lies behind the mask.
     """
-    masked = int(np.ma.getmaskarray(X).sum()) if isinstance(X, np.ma.MaskedArray) else 0
+    masked = int(np.sum(X.mask)) if isinstance(X, np.ma.MaskedArray) else 0
     if masked:
         raise ValueError(
             f"X is a masked array with {counted(masked, 'masked value')}: kernels need all of "

@@ -109,7 +109,8 @@ def _by_leverage(draw: Draw) -> tuple[IntArray, Cost]:
     """Draw landmarks by recursive ridge leverage scores (Musco–Musco 2017).
 
     The data are halved until few are left; on the way back each level scores its points by the
-    landmarks of the level below, with the ridge that makes the scores sum to about count / 2.
+    landmarks of the level below, with the ridge that makes the scores sum to about count / 2. A
+    landmark stands for as many points as it was drawn from: one over the probability of that.
 
     Kernel entries: each level's points with the landmarks of the level below, and no others.
     Memory: n × count numbers.
@@ -120,14 +121,16 @@ def _by_leverage(draw: Draw) -> tuple[IntArray, Cost]:
     sizes = halvings(len(possible), count)
     # Places in ``order``, the same at every level.
     chosen: IntArray = np.arange(min(sizes[-1], count))
+    masses = np.full(len(chosen), sizes[-1] / len(chosen))
     entries = 0
     for size in sizes[::-1]:
         level = order[:size]
         C = draw.operator.rectangle(level, order[chosen], draw.run)
         entries += C.size
-        scores = _ridge_scores(C, C[chosen], draw.diagonal[level], count)
+        scores = _ridge_scores(C, C[chosen], masses, draw.diagonal[level], count)
         del C  # before the next level allocates its own
         chosen = _weighted_choice(draw.random, scores, min(count, size))
+        masses = 1 / _probabilities(scores, min(count, size))[chosen]
     return np.sort(order[chosen]), Cost(entries=entries)
 
 
@@ -139,17 +142,40 @@ def halvings(size: int, count: int) -> list[int]:
     return sizes
 
 
-def _ridge_scores(C: FloatArray, A: FloatArray, diagonal: FloatArray, count: int) -> FloatArray:
-    """Return ridge leverage scores K_ii − k_iᵀ(A + λI)⁻¹k_i, over λ, estimated from landmarks."""
+def _ridge_scores(
+    C: FloatArray, A: FloatArray, masses: FloatArray, diagonal: FloatArray, count: int
+) -> FloatArray:
+    """Return ridge leverage scores K_ii − k_iᵀ(A + λM⁻¹)⁻¹k_i, over λ, estimated from landmarks.
+
+    NOTE: the ridge stays far above the rounding of that difference. Of many samples that are alike
+    the scores were rounding, and together more than those of the few that are not
+    (test_leverage_scores_take_few_samples_of_the_many_that_are_alike).
+    """
     with OneBlasThread():
-        values, V = np.linalg.eigh((A + A.T) / 2)
+        root = np.sqrt(masses)
+        values, V = np.linalg.eigh((A + A.T) / 2 * np.outer(root, root))
         if not values.any():  # landmarks that are zero say nothing of the others
             return np.maximum(diagonal, 0.0)
         tail = np.sort(np.maximum(values, 0))[: max(len(values) - count // 2, 1)]
-        ridge = max(float(tail.sum()) / max(count // 2, 1), EPS * float(np.abs(values).max()))
+        least = np.sqrt(EPS) * float(np.abs(values).max())
+        ridge = max(float(tail.sum()) / max(count // 2, 1), least)
         weights = 1.0 / (np.maximum(values, 0) + ridge)
+        V *= root[:, None]
         held = np.concatenate([np.square(C[rows] @ V) @ weights for rows in row_blocks(len(C))])
     return np.maximum(diagonal - held, 0.0) / ridge
+
+
+def _probabilities(scores: FloatArray, count: int) -> FloatArray:
+    """Return min(1, c · score) with the c that makes them sum to count; 1 where a score is 0."""
+    falling = np.sort(scores[scores > 0])[::-1]
+    if len(falling) <= count:
+        return np.ones(len(scores))
+    rest = np.cumsum(falling[::-1])[::-1]
+    factors = np.maximum(count - np.arange(len(falling)), 0) / rest
+    sure = int(np.argmax(factors * falling < 1))  # that many are certain to be drawn
+    shares = scores * factors[sure]
+    certain = (scores == 0) | (scores >= falling[sure - 1]) if sure else scores == 0
+    return np.where(certain, 1.0, np.clip(shares, 1 / len(scores), 1.0))
 
 
 def kmeans_landmarks(operator: KernelOperator, count: int, seed: int) -> Landmarks:
