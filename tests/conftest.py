@@ -1,5 +1,9 @@
 """Data and oracles that several tests share."""
 
+import sys
+import threading
+from contextlib import contextmanager, nullcontext
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -24,15 +28,9 @@ THREADED = {"test_determinism", "test_engine", "test_threads"}
 
 
 def pytest_collection_modifyitems(items):
-    """Begin with the long files; xdist hands files out in this order, see pyproject.toml.
-
-    Leave some to run without being traced.
-    """
+    """Begin with the long files; xdist hands files out in this order, see pyproject.toml."""
     names = [f"test_{name}" for name in LONG]
     items.sort(key=lambda item: names.index(item.path.stem) if item.path.stem in names else 99)
-    for item in items:
-        if item.path.stem.removeprefix("test_") in UNTRACED:
-            item.add_marker("no_cover")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -40,6 +38,33 @@ def one_blas_thread(request):
     """Keep BLAS to one thread: those of two workers on two cores mostly wait for each other."""
     limit = None if request.path.stem in THREADED else 1
     with threadpool_limits(limit, user_api="blas"):
+        yield
+
+
+@contextmanager
+def not_traced():
+    """Let nobody trace what runs, coverage neither."""
+    before = sys.gettrace()
+    sys.settrace(None)
+    threading.settrace(None)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+        threading.settrace(before)
+
+
+@pytest.fixture
+def untraced():
+    """For tests that interrupt at any moment: in the tracer, that would leave its lock taken."""
+    with not_traced():
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def untraced_file(request):
+    """Leave out the files that others make up for."""
+    with not_traced() if request.path.stem.removeprefix("test_") in UNTRACED else nullcontext():
         yield
 
 
