@@ -74,8 +74,7 @@ audit: $(READY)
 	@test -x build/audit/bin/pip-audit || { $(PYTHON) -m venv build/audit && \
 	  build/audit/bin/python -m pip install --quiet --upgrade pip && \
 	  build/audit/bin/python -m pip install --quiet --group audit; }
-	build/audit/bin/pip-audit --progress-spinner off --skip-editable \
-	  --path $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+	$(BIN)/python tools/audited.py build/audit/bin/pip-audit
 
 # Small changes of the source that a test should notice; begun again, it goes on where it ended.
 mutants: $(READY)
