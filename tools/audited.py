@@ -17,9 +17,9 @@ from pathlib import Path
 
 def main(auditor: Path) -> None:
     """Audit the environment that this runs in, by a program from another."""
+    options = ["--progress-spinner=off", "--skip-editable", "--format=json"]
     shown = subprocess.run(
-        [auditor, "--progress-spinner=off", "--skip-editable", "--format=json"]
-        + ["--path", sysconfig.get_path("purelib")],
+        [auditor, *options, "--path", sysconfig.get_path("purelib")],
         capture_output=True,
         text=True,
         check=False,
