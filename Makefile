@@ -9,7 +9,7 @@ ENGINE_TESTS := $(addprefix tests/test_, $(addsuffix .py, engine native native_m
 # What must hold whatever computes the tiles: not the native engine itself, nor files, pages and plots.
 EITHER_ENGINE := $(addprefix tests/test_, $(addsuffix .py, bounds certificate costs determinism engine \
   estimators filtered graphs hostile_data kernels landmarks lowrank many_rows neighbor_anchors neighbors one_pass operators \
-  quality sketches sparse_kernels starts streams threads))
+  quality rules sketches sparse_kernels starts streams threads))
 
 .PHONY: run test test-numpy lint bench reproduce soak sanitize sanitize-threads no-compiler clean
 .PHONY: dist oldest audit mutants
