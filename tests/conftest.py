@@ -2,7 +2,6 @@
 
 import sys
 import threading
-from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import pandas as pd
@@ -17,12 +16,6 @@ LONG = (
     *("neighbors", "estimators", "progress", "threads", "bounds", "choosing", "files", "memory"),
 )
 """Files of tests that take longest; a worker that began one last would leave the others idle."""
-UNTRACED = {
-    *("bounds", "degenerate", "determinism", "landmarks", "layouts", "native", "native_neighbors"),
-    *("neighbors", "quality", "scales", "selection", "threads"),
-}
-"""Files of tests that coverage does not see: tracing makes tests a third slower, and what these run
-others run too. The figure of ``make test`` is what the rest alone reaches."""
 THREADED = {"test_determinism", "test_engine", "test_threads"}
 """Files whose subject is threads: BLAS has as many in them as it would have anywhere."""
 
@@ -41,31 +34,15 @@ def one_blas_thread(request):
         yield
 
 
-@contextmanager
-def not_traced():
-    """Let nobody trace what runs, coverage neither."""
+@pytest.fixture
+def untraced():
+    """For tests that interrupt at any moment: in a tracer, that would leave its lock taken."""
     before = sys.gettrace()
     sys.settrace(None)
     threading.settrace(None)
-    try:
-        yield
-    finally:
-        sys.settrace(before)
-        threading.settrace(before)
-
-
-@pytest.fixture
-def untraced():
-    """For tests that interrupt at any moment: in the tracer, that would leave its lock taken."""
-    with not_traced():
-        yield
-
-
-@pytest.fixture(scope="module", autouse=True)
-def untraced_file(request):
-    """Leave out the files that others make up for."""
-    with not_traced() if request.path.stem.removeprefix("test_") in UNTRACED else nullcontext():
-        yield
+    yield
+    sys.settrace(before)
+    threading.settrace(before)
 
 
 @pytest.fixture(scope="session")
