@@ -1,6 +1,8 @@
 """Data and oracles that several tests share."""
 
 import os
+import sys
+import threading
 
 import numpy as np
 import pandas as pd
@@ -15,12 +17,6 @@ LONG = (
     *("neighbors", "estimators", "progress", "threads", "bounds", "choosing", "files", "memory"),
 )
 """Files of tests that take longest; a worker that began one last would leave the others idle."""
-UNTRACED = {
-    *("bounds", "degenerate", "determinism", "landmarks", "layouts", "native", "native_neighbors"),
-    *("neighbors", "quality", "scales", "selection", "threads"),
-}
-"""Files of tests that coverage does not see: tracing makes tests a third slower, and what these run
-others run too. The figure of ``make test`` is what the rest alone reaches."""
 THREADED = {"test_determinism", "test_engine", "test_threads"}
 """Files whose subject is threads: BLAS has as many in them as it would have anywhere."""
 
@@ -37,17 +33,11 @@ def seeds():
 
 
 def pytest_collection_modifyitems(items):
-    """Begin with the long files; xdist hands files out in this order, see pyproject.toml.
-
-    Leave some to run without being traced.
-    """
+    """Begin with the long files; xdist hands files out in this order, see pyproject.toml."""
     if SEED is not None:
         items[:] = [item for item in items if "seeds" in getattr(item, "fixturenames", ())]
     names = [f"test_{name}" for name in LONG]
     items.sort(key=lambda item: names.index(item.path.stem) if item.path.stem in names else 99)
-    for item in items:
-        if item.path.stem.removeprefix("test_") in UNTRACED:
-            item.add_marker("no_cover")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -56,6 +46,17 @@ def one_blas_thread(request):
     limit = None if request.path.stem in THREADED else 1
     with threadpool_limits(limit, user_api="blas"):
         yield
+
+
+@pytest.fixture
+def untraced():
+    """For tests that interrupt at any moment: in a tracer, that would leave its lock taken."""
+    before = sys.gettrace()
+    sys.settrace(None)
+    threading.settrace(None)
+    yield
+    sys.settrace(before)
+    threading.settrace(before)
 
 
 @pytest.fixture(scope="session")

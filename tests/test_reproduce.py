@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import shell
 from sketchmeans.cli import cli
 from sketchmeans.datasets import load_segmentation
 from sketchmeans.reproduce import FILES, claims, experiments, reproduce
@@ -29,11 +30,7 @@ pytestmark = pytest.mark.timeout(900)  # the whole of it runs once, beside other
 def folder(tmp_path_factory):
     """What a run with few trials leaves, by the command line."""
     out = tmp_path_factory.mktemp("reproduction")
-    done = subprocess.run(
-        [*COMMAND, "--quick", "--trials", "10", "--seed", "0", "--out", str(out)],
-        capture_output=True,
-        text=True,
-    )
+    done = shell.here(f"sketchmeans reproduce --quick --trials 10 --seed 0 --out '{out}'", out)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == f"Written: {out / 'README.md'}"
     assert done.stderr == ""  # progress is for terminals

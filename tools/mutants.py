@@ -43,8 +43,8 @@ RECOVERY = "lowrank one_pass"
 CERTIFICATE = "certificate bounds proof"
 OPERATORS = "operators engine kernels"
 TESTS = {
-    "sketches": "sketches one_pass",
-    "lowrank/core": RECOVERY + " degenerate",
+    "sketches": "rules sketches one_pass",
+    "lowrank/core": "rules " + RECOVERY + " degenerate",
     "lowrank/one_pass": RECOVERY,
     "certificate/above": CERTIFICATE,
     "certificate/blockwise": CERTIFICATE,
@@ -61,12 +61,12 @@ TESTS = {
     "engine/schedule": "engine",
     "operators/data": OPERATORS,
     "operators/features": OPERATORS,
-    "operators/monomials": OPERATORS,
+    "operators/monomials": "rules " + OPERATORS,
     "operators/gram": OPERATORS,
     "operators/precomputed": OPERATORS + " sparse_kernels",
     "operators/tiles": OPERATORS,
     "estimators/kmeans": "many_rows starts",
-    "estimators/many_rows": "many_rows",
+    "estimators/many_rows": "rules many_rows",
 }
 """Modules that are changed, each with the files of tests that are asked: quick ones, in process."""
 OPTIONS = ["-o", "addopts=", "-o", "timeout=0", "--import-mode=importlib", "--hypothesis-seed=0"]

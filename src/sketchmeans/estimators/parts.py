@@ -100,7 +100,11 @@ def without_samples(model: Any) -> tuple[Any, Rows | None]:
     None where its landmarks or anchors are enough to predict.
     """
     light, rows = copy.copy(model), None
-    light.embedding_ = light.labels_ = None
+    light.embedding_ = None
+    if hasattr(model, "labels_"):
+        light.labels_ = (
+            model._used() if hasattr(model, "_used") else None
+        )  # a member each is enough
     for name in ("_new_points", "_samples"):
         points = getattr(model, name, None)
         if points is not None and isinstance(getattr(points, "data", None), Rows):

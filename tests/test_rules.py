@@ -1,0 +1,174 @@
+"""Rules that decide by a number: what they say at the number, and just beside it."""
+
+import numpy as np
+import pytest
+
+from sketchmeans.estimators.many_rows import (
+    drawn_rows,
+    finish_bytes,
+    grid,
+    starts_on_some,
+    walked_rows,
+)
+from sketchmeans.kernels import Linear, Polynomial
+from sketchmeans.lowrank.core import CUT, NOISE, Core, judge, judge_residual
+from sketchmeans.operators.monomials import prefers_features
+from sketchmeans.sketches import HadamardSketch, IdentitySketch, SparseSketch, make_sketch
+
+
+def test_a_value_below_zero_is_noise_up_to_the_cut_and_rounding_up_to_its_share():
+    eta, size = 2.0**-40, 8.0
+    cut, noise = CUT * eta * size, NOISE * size
+    assert judge(cut, size, eta, None) == (eta, False)
+    more = np.nextafter(cut, 1)
+    assert judge(more, size, eta, None) == (more / size, False)
+    less = np.nextafter(noise, 0)
+    assert judge(less, size, eta, None) == (less / size, False)
+    assert judge(noise, size, eta, None) == (eta, True)
+    assert judge(noise, size, eta, False) == (eta, True)
+    assert judge(noise, size, eta, True) == (noise / size, False)
+
+
+def test_what_is_below_zero_in_the_residual_is_measured_by_the_diagonal():
+    eta, diagonal = 2.0**-40, np.array([1.0, -4.0, 2.0])
+    zero = np.zeros(3)
+    assert judge_residual(1e-9, zero, 5.0, eta, None) == (eta, True)
+    assert judge_residual(0.0, zero, 5.0, eta, None) == (eta, False)
+    assert judge_residual(1e-9, zero, 5.0, eta, True) == (eta, False)
+    # K̂ is known to η·size: 100 × the entries, so a hundred times as much is noise.
+    assert judge_residual(CUT * eta * 400.0, diagonal, 400.0, eta, None) == (eta, False)
+    assert judge_residual(1.0, diagonal, 400.0, eta, None) == (eta, True)
+    found, indefinite = judge_residual(1e-5, diagonal, 400.0, eta, None)
+    assert not indefinite
+    assert found == pytest.approx(1e-5 / 400.0)
+    # A K̂ that is smaller than the entries is measured by these.
+    found, indefinite = judge_residual(1e-5, diagonal, 1.0, eta, None)
+    assert not indefinite
+    assert found == pytest.approx(1e-5 / 4.0)
+
+
+def test_a_core_tells_how_negative_it_is_and_how_coarse():
+    eta = 2.0**-45
+    values = np.array([4.0, 2.0, -1.0])
+    core = Core(None, np.diag(values), eta)
+    assert core.size == 4
+    assert core.eta == eta
+    assert core.negative_mass == pytest.approx(1 / 7)
+    assert core.coarseness == 0
+    known = Core(None, np.diag([4.0, 2.0, 0.0]), eta)
+    assert (known.negative_mass, known.coarseness, known.eta) == (0, 0, eta)
+    coarse = Core(None, np.diag([4.0, 2.0, -1e-6]), eta)
+    assert coarse.negative_mass == 0
+    assert coarse.coarseness == pytest.approx(1e-6)
+    assert coarse.eta == pytest.approx(1e-6 / 4)
+    diagonal = np.full(10, 2.0)
+    assert coarse.rounding(1e-16, diagonal) == pytest.approx(10 * 1e-6 / 20)
+    assert coarse.rounding(1.0, diagonal) == 1.0
+    assert coarse.rounding(1e-16, np.zeros(10)) == 1e-16
+
+
+def test_a_core_divides_the_scale_and_the_repeated_columns_of_the_sketch_out():
+    random = np.random.default_rng(0)
+    F = random.normal(size=(20, 6))
+    K = F @ F.T
+    Omega = random.normal(size=(20, 4))
+    expected = Core(Omega.T @ Omega, Omega.T @ K @ Omega, 1e-13)
+    twice = 1000 * np.hstack([Omega, Omega[:, :1]])
+    found = Core(twice.T @ twice, twice.T @ K @ twice, 1e-13)
+    assert found.whiten.shape == (5, 4)
+    np.testing.assert_allclose(found.values, expected.values, rtol=1e-8)
+
+
+def test_what_exceeds_the_diagonal_widens_eta_or_shows_an_indefinite_kernel():
+    def core(is_psd=None):
+        return Core(None, np.diag([4.0, 2.0]), 2.0**-45, is_psd)
+
+    diagonal = np.array([1.0, 1.0, 2.0])
+    below = core()
+    below.judge_excess(np.array([-1.0, -0.5, 0.0]), diagonal, 4.0)
+    assert (below.eta, below.negative_mass) == (2.0**-45, 0)
+    rounded = core()
+    rounded.judge_excess(np.array([1e-7, -1.0, 3e-7]), diagonal, 4.0)
+    assert rounded.eta == pytest.approx(4e-7 / 4)
+    assert rounded.negative_mass == 0
+    broken = core()
+    broken.judge_excess(np.array([1.0, -1.0, 3.0]), diagonal, 4.0)
+    assert broken.negative_mass == pytest.approx(4 / (4 + 4))
+    nothing = core()
+    nothing.judge_excess(np.array([1.0, 1.0, 1.0]), diagonal, 0.0)
+    assert (nothing.eta, nothing.negative_mass) == (2.0**-45, 0)
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "kernel", "expected"),
+    [
+        (60, 20, Linear(), True),  # 2 · 20 · 120 = 60 · 80
+        (59, 20, Linear(), False),
+        (10**9, 2048, Linear(), True),
+        (10**9, 2049, Linear(), False),
+        (
+            125,
+            3,
+            Polynomial(gamma=1.0, degree=2, coef0=1.0),
+            True,
+        ),  # 10 monomials: 2200 / 63 = 34.9
+        (35, 3, Polynomial(gamma=1.0, degree=2, coef0=1.0), True),
+        (34, 3, Polynomial(gamma=1.0, degree=2, coef0=1.0), False),
+    ],
+)
+def test_monomials_are_preferred_where_they_are_the_cheaper_way(n, p, kernel, expected):
+    assert prefers_features(n, p, kernel) is expected
+
+
+def test_starts_see_some_of_many_rows():
+    assert drawn_rows(39_999, 8) is None
+    assert drawn_rows(40_000, 8) == 20_000
+    assert drawn_rows(10**6, 400) == 20_000
+    assert drawn_rows(10**6, 401) == 20_050
+    assert drawn_rows(2 * 50 * 500, 500) == 25_000
+    assert drawn_rows(2 * 50 * 500 - 1, 500) is None
+    assert [walked_rows(n, 3) for n in (4999, 5000, 5001)] == [4999, 5000, 5000]
+    assert walked_rows(10**6, 200) == 10_000
+    assert [starts_on_some(n) for n in (1, 9, 10, 11, 20, 30)] == [2, 18, 20, 20, 20, 30]
+
+
+def test_blocks_of_rows_are_cut_by_numbers_and_hold_some_rows_per_cluster():
+    def rows(n_clusters, columns):
+        return grid(10**6, n_clusters, columns)[0].stop
+
+    assert rows(8, 8) == 16_384
+    assert rows(32, 32) == 16_384
+    assert rows(33, 32) == (1 << 20) // 65
+    assert rows(2000, 100) == 8000
+    assert rows(8000, 100) == 16_384
+    few = finish_bytes(10**6, 8, 8, 8, 2)
+    working = 16_384 * (8 * 16 + 8 * 2 * 8 + 64)
+    assert few == 3 * 10**6 * 4 + (62 + 4) * 8 * 9 * 8 + 2 * working
+
+
+def test_sketches_as_wide_as_the_kernel_are_the_identity_and_no_wider_than_their_matrix():
+    assert isinstance(make_sketch("hadamard", 9, 9, 0), IdentitySketch)
+    assert isinstance(make_sketch("hadamard", 9, 8, 0), HadamardSketch)
+    assert HadamardSketch(9, 16, 0).order == 16
+    assert HadamardSketch(8, 8, 0).order == 8
+    assert HadamardSketch(1, 1, 0).order == 1
+    with pytest.raises(ValueError, match="width=17 exceeds the 16 columns"):
+        HadamardSketch(9, 17, 0)
+    for shape in ((0, 1), (1, 0)):
+        with pytest.raises(ValueError, match="at least one row and column"):
+            SparseSketch(*shape, 0)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 64, 65, 1000])
+def test_samples_sit_at_places_of_their_own(n):
+    sketch = HadamardSketch(n, 1, 3)
+    places = sketch.positions(0, n)
+    assert len(set(places.tolist())) == n
+    assert places.max() < sketch.order
+
+
+def test_a_sparse_sketch_has_eight_signs_in_a_row_or_as_many_as_are_wide():
+    for width, count in ((20, 8), (8, 8), (5, 5)):
+        rows = SparseSketch(50, width, 0).matrix
+        assert (np.count_nonzero(rows, axis=1) == count).all()
+        assert set(np.unique(rows)) <= {-1, 0, 1}
