@@ -8,6 +8,8 @@ clusters are smooth even where samples are not, so that a thousand landmarks are
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from sketchmeans._arrays import FloatArray, IntArray
@@ -43,7 +45,7 @@ def objective_above(
     kernel = landmarks.kernel(plain, fine=True)
     A = landmarks.square(plain)
     blocks = row_blocks(n, operator.rows_at_once(len(landmarks)))
-    sums = np.zeros((SPANS, len(landmarks), n_clusters))
+    width = len(landmarks) * n_clusters
     spans = np.array_split(np.arange(len(blocks)), SPANS)
 
     def work(span: int) -> None:
@@ -53,17 +55,22 @@ def objective_above(
             everything = slice(0, cross.shape[0]), slice(0, len(landmarks))
             C = cross.tile(*everything, np.empty(cross.shape))
             few = np.ones(cross.shape[0]) if weights is None else weights[rows]
-            sums[span] += C.T @ memberships(labels[rows], few, n_clusters)
+            sums[span] += (C.T @ memberships(labels[rows], few, n_clusters)).ravel()
 
-    with Crew(run.n_threads) as crew:
-        crew.each(work, range(SPANS), lambda done: run.report(done, SPANS))
+    stage_of = run.checkpoint.stage("landmark-sums", n, len(landmarks), n_clusters)
+    with Crew(run.n_threads) as crew, stage_of as stage:
+        sums = np.zeros((SPANS, width)) if stage.state is None else stage.state["sums"]
+        report = partial(run.report, total=SPANS)
+        stage.each(crew, work, SPANS, lambda _: {"sums": sums}, report)
     d = masses(weights, n)
     diagonal = plain.diagonal()
     sizes = np.bincount(labels, d, n_clusters).astype(np.float64)
     roots = d * np.sqrt(np.maximum(diagonal, 0))
     reach = np.bincount(labels, roots, n_clusters).astype(np.float64)
     trace = float(d @ diagonal)
-    gained = _gained(A, sums.sum(axis=0), sizes, reach, max(rounding, len(A) * EPS))
+    gained = _gained(
+        A, sums.sum(axis=0).reshape(len(landmarks), -1), sizes, reach, max(rounding, len(A) * EPS)
+    )
     return trace * (1 + rounding) - gained, trace
 
 

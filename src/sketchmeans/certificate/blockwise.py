@@ -10,10 +10,14 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
 
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.certificate.parts import Part, part_of, stratified
 from sketchmeans.certificate.proving import LEVELS, Effort, Proof, prove
+from sketchmeans.checkpoints import IDLE, NOTHING, Checkpoint, Stage
 from sketchmeans.engine import Crew
 from sketchmeans.operators import KernelOperator
 
@@ -59,6 +63,7 @@ class Blockwise:
     keep_fractional: bool = False
     report: Callable[[int, int, float], None] | None = None
     """Called with blocks done, blocks in all, and the bound so far."""
+    checkpoint: Checkpoint = NOTHING
 
     def part(self, indices: IntArray) -> Part:
         """Return a block."""
@@ -89,12 +94,13 @@ def sum_of_blocks(ask: Blockwise, blocks: list[IntArray], deadline: float | None
     """Bound all blocks and add up; those that the deadline leaves no time for count nothing."""
     proofs: list[Proof | None] = [None] * len(blocks)
     alone, interrupted = len(blocks) == 1, False
+    size = max(len(block) for block in blocks)
     threads = ask.n_threads if alone else min(ask.n_threads, len(blocks))
     kept: list[tuple[IntArray, FloatArray] | None] = [None] * len(blocks)
 
     with Crew(threads) as crew:
 
-        def work(index: int) -> None:
+        def work(index: int, stage: Stage = IDLE) -> None:
             effort = ask.effort
             if deadline is not None:
                 waiting = -(-(len(blocks) - index) // threads)
@@ -114,7 +120,7 @@ def sum_of_blocks(ask: Blockwise, blocks: list[IntArray], deadline: float | None
             indices = blocks[index]
             part = ask.part(indices)
             more = {"each": crew.each} if alone else {"stopped": lambda: crew.stopped}
-            prove(part.block(), part.labels, effort, tell=tell, **more)
+            prove(part.block(), part.labels, effort, tell=tell, stage=stage, **more)
 
         def progress(done: int) -> None:
             if ask.report is not None:
@@ -122,19 +128,40 @@ def sum_of_blocks(ask: Blockwise, blocks: list[IntArray], deadline: float | None
 
         try:
             if alone:
-                work(0)
+                with ask.checkpoint.stage("block", size, ask.seed) as stage:
+                    work(0, stage)
                 progress(1)
             else:
-                crew.each(work, range(len(blocks)), progress)
+                with ask.checkpoint.stage("blocks", len(blocks), size, ask.seed) as stage:
+                    if stage.state is not None:
+                        proofs[: stage.state["done"]] = _restored(stage.state)
+                    stage.each(
+                        crew, work, len(blocks), lambda done: _saved(proofs[:done]), progress
+                    )
         except KeyboardInterrupt:
             interrupted = True
     found = [proof for proof in proofs if proof is not None]
     least = -math.inf if alone and ask.operator.is_psd is not True else 0.0
     value = math.fsum(proof.bound for proof in found) if found else least
     level = max((proof.level for proof in found), key=LEVELS.index, default="blocks")
-    size = max(len(block) for block in blocks)
     fractional = tuple(each for each in kept if each is not None)
     return Bound(value, level, len(blocks), size, interrupted, fractional=fractional)
+
+
+def _saved(proofs: list[Proof | None]) -> dict[str, Any]:
+    """Return what is known of the first blocks; fractional clusterings of several serve nobody."""
+    found = [proof for proof in proofs if proof is not None]
+    return {
+        "bounds": np.array([proof.bound for proof in found]),
+        "levels": np.array([LEVELS.index(proof.level) for proof in found], np.int32),
+        "steps": np.array([proof.steps for proof in found], np.int32),
+    }
+
+
+def _restored(state: dict[str, Any]) -> list[Proof | None]:
+    """Return what was known of the first blocks."""
+    known = zip(state["bounds"].tolist(), state["levels"], state["steps"].tolist(), strict=True)
+    return [Proof(bound, LEVELS[level], steps) for bound, level, steps in known]
 
 
 def lower_bound(

@@ -105,6 +105,7 @@ def proven_certificate(
             n_threads=run.n_threads,
             keep_fractional=asked.keep_fractional,
             report=asked.report,
+            checkpoint=run.checkpoint,
         )
         bound = find_bound(ask, asked, left)
         if bound.interrupted and asked.seconds is None:

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans.blocks import BLOCK
+from sketchmeans.checkpoints import NOTHING, Checkpoint
 from sketchmeans.engine.run import Run
 from sketchmeans.estimators.many_rows import drawn_rows, finish_bytes, starts_on_some, walked_rows
 from sketchmeans.lowrank.methods import Method
@@ -72,6 +73,10 @@ class Plan:
     peak: int
     """Bytes at the highest point, reckoned."""
 
+    def kept_by(self, checkpoint: Checkpoint) -> Plan:
+        """Return the same plan with this checkpoint."""
+        return replace(self, run=replace(self.run, checkpoint=checkpoint))
+
 
 def copied_bytes(given: Any, checked: Any) -> int:
     """Return what checked data take beyond those that were given; 0 where they are the same."""
@@ -110,6 +115,7 @@ class Budget:
     n_refine: int = 0
     walks: bool = False
     """Whether K-means starts from walks on the graph of the neighbours kernel."""
+    checkpoint: Checkpoint = NOTHING
 
     def plan(self, method: Method, ask: Request) -> Plan:
         """Choose threads, packing and side-by-side starts; refuse what cannot keep the limit.
@@ -122,7 +128,7 @@ class Budget:
         starts = max(1, min(self.n_threads, self.n_init, 2 * sketch // max(embedding, 1)))
         chosen = choose(partial(self._peak, method, ask), self.n_threads, starts, self.limit)
         if chosen is not None:
-            return chosen
+            return chosen.kept_by(self.checkpoint)
         assert self.limit is not None
         least = self._peak(method, ask, Run(pack=False), 1)
         if isinstance(self.operator, NeighborOperator):

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO, TypeVar, cast
 
+from sketchmeans.checkpoints import NOTHING, Checkpoint
+
 try:
     from sklearn import callback as _callback
 except ImportError:  # scikit-learn before 1.9
@@ -48,10 +50,12 @@ class FitProgress:
         Its callbacks are told, if it has any; its ``verbose`` asks for a bar on standard error.
     n_stages : int
         The most stages that there will be.
+    checkpoint : Checkpoint
+        Of the fit.
     """
 
-    def __init__(self, estimator: Any, n_stages: int) -> None:
-        self.estimator = estimator
+    def __init__(self, estimator: Any, n_stages: int, checkpoint: Checkpoint = NOTHING) -> None:
+        self.estimator, self.checkpoint = estimator, checkpoint
         self.n_stages = n_stages
         self.seconds: dict[str, float] = {}
         self._last = 0.0

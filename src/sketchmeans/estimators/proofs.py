@@ -274,7 +274,7 @@ def proof_run(
 
     chosen = choose(peak, run.n_threads, 1, limit)
     if chosen is not None:
-        return chosen.run
+        return chosen.kept_by(run.checkpoint).run
     assert limit is not None
     raise MemoryError(
         f"{called('memory_limit')}={human(limit)} cannot be kept: blocks of {size:,} samples need "

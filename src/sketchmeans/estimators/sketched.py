@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blas import count_threads
@@ -101,7 +100,7 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         """Fit the embedding: everything of a fit but K-means."""
         with progress.stage("prepare"):
             self._check_options()
-            random_state = check_random_state(self.random_state)
+            random_state = progress.checkpoint.random_state(self.random_state)
             seeds = random_state.randint(2**31 - 1, size=2)
             if isinstance(X, ColumnStream):
                 return self._embed_stream(X, sample_weight, random_state)
@@ -114,6 +113,7 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             decision = decide(self, operator)
             if isinstance(data.X, Rows):
                 refuse_elsewhere(self, decision, operator)
+            progress.checkpoint.belongs_to(lambda: self._identified(data))
         low_rank, plan, width, cost = self._approximate(
             data, decision, dtype, int(seeds[0]), progress
         )
@@ -175,7 +175,7 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             n_passes=decision.n_passes,
             tolerance=1 - float(self.rank) if fraction else 0.0,
         )
-        budget = self._budget(data, decision, dtype)
+        budget = replace(self._budget(data, decision, dtype), checkpoint=progress.checkpoint)
         cost = Cost()
         while True:
             ask, plan = self._fitting_plan(method, ask, budget)
@@ -302,7 +302,7 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
     def _check_stream(self, stream: ColumnStream, sample_weight: Any) -> int:
         """Refuse what a stream cannot serve; return the rank to recover."""
         unread = {"gamma", "degree", "coef0", "kernel_params", "sketch", "precision"}
-        unread |= {"n_landmarks", "memory_limit"}  # what a stream needs it has allocated
+        unread |= {"n_landmarks", "memory_limit", "checkpoint"}  # its long work is done
         if self.kernel != "precomputed":
             unread.add("kernel")
         if self.method != "one-pass":
