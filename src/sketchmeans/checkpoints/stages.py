@@ -267,8 +267,10 @@ class Checkpoint:
 
     def finish(self, stage: Stage, make: Make) -> None:
         """Save the state of a stage that has ended, if it would be much to do again."""
+        if stage.state is not None and stage.state.get("final"):
+            return
         unsaved = time.perf_counter() - max(stage.began, self._last)
-        state = make()
+        state = {**make(), "final": True}
         size = sum(one.nbytes for one in state.values() if isinstance(one, np.ndarray))
         much = self.owed + unsaved >= BETWEEN * self._seconds
         if much and self._is_affordable(size / self._pace):
