@@ -31,13 +31,14 @@ reproduce: $(READY)
 	$(BIN)/sketchmeans reproduce --out docs/reproduction --force
 
 # Long runs that look for a broken promise: bounds against all partitions, fits in threads and forks,
-# fits on a cluster whose workers die.
+# fits on a cluster whose workers die, fits that are killed and go on from their checkpoints.
 soak: $(READY)
 	$(BIN)/python -m soak.bounds
 	$(BIN)/python -m soak.proofs
 	$(BIN)/python -m soak.cuts
 	$(BIN)/python -m soak.threads
 	$(BIN)/python -m soak.workers
+	$(BIN)/python -m soak.resume --kills 50
 
 bench: $(RIVALS)
 	$(BIN)/python -m benchmarks

@@ -160,6 +160,7 @@ class FullKernelKMeans(ClusterMixin, KernelEstimator):
                     met = _cached(met, plan.run)
                     cost += Cost(1, met.shape[0] ** 2)
             best: Refined | None = None
+            progress.expect({"Lloyd iterations": (1.0, self.n_init)})
             for seed in seeds[1:]:
                 with progress.stage("Lloyd iterations") as tick:
                     run = replace(plan.run, progress=tick)

@@ -29,6 +29,7 @@ from sketchmeans.estimators.embedded import (
     stored_rows,
     unweighted_rows,
 )
+from sketchmeans.estimators.expecting import expected_work
 from sketchmeans.estimators.memory import Budget, Plan, parse_bytes
 from sketchmeans.estimators.progress import FitProgress, Work
 from sketchmeans.estimators.sizing import auto_rank, is_fraction, rank_and_width, widest
@@ -179,14 +180,14 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         cost = Cost()
         while True:
             ask, plan = self._fitting_plan(method, ask, budget)
+            progress.expect(expected_work(operator, method, ask, decision, self._n_clusters))
             work = None if method.landmarks else work_of(operator, decision.n_passes)
             with progress.stage("kernel passes", work) as tick:
                 run = replace(plan.run, progress=tick)
                 low_rank = approximate(operator, name, replace(ask, run=run))
             if name == "one-pass":
                 progress.split("kernel passes", low_rank.cost.seconds, "recover")
-            cost += low_rank.cost
-            found = len(low_rank.eigenvalues)
+            cost, found = cost + low_rank.cost, len(low_rank.eigenvalues)
             if not fraction:
                 break
             if (needed := low_rank.rank_for(float(self.rank))) is not None:
@@ -281,8 +282,7 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
                 )
             low_rank = low_rank.truncate(needed)
         self.n_features_in_ = stream.n_samples
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self.__dict__.pop("feature_names_in_", None)
         embedding, dual = unweighted_rows(low_rank, None, stream.dtype)
         threads = count_threads(self.n_jobs)
         return Embedded(
