@@ -395,6 +395,21 @@ def test_a_disk_that_becomes_full_keeps_what_was_saved_before(X, tmp_path, monke
         assert found_by(model.fit(X)) == expected
 
 
+def test_a_folder_that_is_taken_away_does_not_end_the_fit(X, tmp_path, monkeypatch):
+    model = KernelKMeans(4, kernel="rbf", method="one-pass", n_refine=3, random_state=0)
+    expected = found_by(model.fit(X))
+    plain = Checkpoint.save
+
+    def taken_away_then_saved(self, *given):
+        shutil.rmtree(tmp_path / "kept", ignore_errors=True)
+        plain(self, *given)
+
+    monkeypatch.setattr(Checkpoint, "save", taken_away_then_saved)
+    with pytest.warns(CheckpointWarning, match="could not be written: the folder .* not exist"):
+        model.set_params(checkpoint=tmp_path / "kept").fit(X)
+    assert found_by(model) == expected
+
+
 def test_ctrl_c_passes_and_tells_what_was_saved(X, tmp_path, monkeypatch):
     model = KernelKMeans(4, kernel="rbf", method="one-pass", checkpoint=tmp_path / "kept")
     plain = Checkpoint.save

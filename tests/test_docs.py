@@ -78,7 +78,14 @@ def test_the_kernel_sketch_and_method_of_the_contributing_page_work(points):
 
 @pytest.mark.parametrize(
     "page",
-    ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/benchmarks/README.md", "docs/scale.md"],
+    [
+        "README.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "docs/benchmarks/README.md",
+        "docs/checkpoints.md",
+        "docs/scale.md",
+    ],
 )
 def test_files_and_commands_that_the_documents_name_exist(page):
     text = (ROOT / page).read_text()

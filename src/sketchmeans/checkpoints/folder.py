@@ -143,10 +143,9 @@ class Folder:
 
     def close(self) -> None:
         """Release the lock; remove a folder that was made for this and holds nothing."""
-        empty = not any(file.name != LOCK for file in self.path.iterdir())
         self._lock.release()
-        if empty and self._made:
-            with suppress(OSError):  # somebody else has put something there, or begun
+        if self._made:
+            with suppress(OSError):  # it is not empty, or gone
                 self.path.rmdir()
 
 
@@ -197,7 +196,8 @@ class _Lock:
         self.made = made or before[1:] == [b"made"]
         """Whether the folder was made by this process, or by one that was killed."""
         os.ftruncate(self._file, 0)
-        os.pwrite(self._file, f"{os.getpid()}{' made' if self.made else ''}\n".encode(), 0)
+        os.lseek(self._file, 0, os.SEEK_SET)
+        os.write(self._file, f"{os.getpid()}{' made' if self.made else ''}\n".encode())
 
     def release(self) -> None:
         if sys.platform == "win32":

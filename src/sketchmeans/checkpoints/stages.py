@@ -8,7 +8,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any, Protocol
 
 import numpy as np
@@ -270,13 +270,13 @@ class Checkpoint:
         if stage.state is not None and stage.state.get("final"):
             return
         unsaved = time.perf_counter() - max(stage.began, self._last)
-        state = {**make(), "final": True}
-        size = sum(one.nbytes for one in state.values() if isinstance(one, np.ndarray))
-        much = self.owed + unsaved >= BETWEEN * self._seconds
-        if much and self._is_affordable(size / self._pace):
-            self.save(stage, state)
-        else:
-            self.owed += unsaved
+        if self.owed + unsaved >= BETWEEN * self._seconds:
+            state = {**make(), "final": True}
+            size = sum(one.nbytes for one in state.values() if isinstance(one, np.ndarray))
+            if self._is_affordable(size / self._pace):
+                self.save(stage, state)
+                return
+        self.owed += unsaved
 
     def save(self, stage: Stage, state: State) -> None:
         """Save the state of a stage; what was saved of stages in it is let go.
@@ -298,7 +298,8 @@ class Checkpoint:
             self._last = time.perf_counter()
             self._warn(self._folder, error)
             return
-        self._folder.remove_others(set(parts.values()))
+        with suppress(OSError):  # they are removed at the end at the latest
+            self._folder.remove_others(set(parts.values()))
         self._parts, self._number, stage.inner, self.owed = parts, number, 0, stage.owed
         self._last, self._saved = time.perf_counter(), time.time()
         self._spent = self._last - began
@@ -340,9 +341,17 @@ class Checkpoint:
         """End: of a fit that is finished nothing stays behind."""
         if self._folder is None:
             return
-        if finished:
-            self._folder.clear()
-        self._folder.close()
+        try:
+            if finished:
+                self._folder.clear()
+            self._folder.close()
+        except OSError as error:  # as where somebody has taken the folder away
+            warnings.warn(
+                f"the checkpoint in {self._folder.path} could not be removed: "
+                f"{error.strerror or error}. Delete the folder.",
+                CheckpointWarning,
+                stacklevel=5,
+            )
         self._folder = None
 
 
