@@ -82,6 +82,9 @@ WORK: dict[str, Callable[[str | None], str]] = {
     "read": _fit(8_000, n_clusters=5, kernel="precomputed", method="one-pass", n_refine=5),
     "embedding": _fit(14_000, "KernelEmbedding", rank=10, kernel="laplacian", method="one-pass"),
     "full": _fit(10_000, "FullKernelKMeans", n_clusters=6, n_init=3, max_iter=12, init="sketch"),
+    "many passes": _fit(
+        8_000, "FullKernelKMeans", n_clusters=8, n_init=2, max_iter=20, init="random"
+    ),
     "proof of a fit": _fit(4_000, **RBF, certificate="blocks"),
     "blocks": _proof(5_000, kernel="rbf", effort="lifted", block_size=400),
     "one block": _proof(900, kernel="linear", effort="lifted"),
@@ -112,11 +115,17 @@ def start(name: str, folder: Path, interval: float) -> subprocess.Popen[str]:
 
 
 def killed_and_resumed(
-    name: str, folder: Path, waits: list[float], interval: float = INTERVAL
+    name: str,
+    folder: Path,
+    waits: list[float],
+    interval: float = INTERVAL,
+    *,
+    saved_before: bool = False,
 ) -> Outcome:
     """Kill some work so many seconds after it began, again and again, and let it come to its end.
 
-    Work that ends before it would have been killed is not killed any more.
+    With ``saved_before``, so many seconds after it has saved something. Work that ends before it
+    would have been killed is not killed any more.
     """
     kills, lost, resumed, listed = 0, 0.0, 0, folder / "checkpoint.skc"
     for wait in waits:
@@ -124,6 +133,8 @@ def killed_and_resumed(
         assert process.stdout is not None
         process.stdout.readline()
         began = time.time()
+        while saved_before and process.poll() is None and _saved_at(listed) < began:
+            time.sleep(0.01)
         try:
             process.wait(wait)
         except subprocess.TimeoutExpired:
@@ -135,13 +146,18 @@ def killed_and_resumed(
         assert process.returncode == -signal.SIGKILL, process.returncode
         process.stdout.close()
         kills += 1
-        saved = listed.stat().st_mtime if listed.exists() else 0.0
+        saved = _saved_at(listed)
         resumed += saved > 0
         lost = max(lost, ended - max(saved, began))
     process = start(name, folder, interval)
     out, _ = process.communicate(timeout=300)
     assert process.returncode == 0
     return Outcome(out.splitlines()[-1], kills, lost, resumed)
+
+
+def _saved_at(listed: Path) -> float:
+    """Return when something was saved last; 0 where nothing was."""
+    return listed.stat().st_mtime if listed.exists() else 0.0
 
 
 def work(name: str, folder: str) -> None:
