@@ -213,6 +213,16 @@ def strip_rows(n: int) -> int:
     return max(1, min(256, (1 << 20) // n))
 
 
+_READ = ("W", "row_sums", "squares", "diagonal")
+"""What ``strip_pass`` fills row by row."""
+
+
+def _unread(n: int, width: int) -> dict[str, Any]:
+    """Return where ``strip_pass`` begins."""
+    rows = {name: np.empty((n, width) if name == "W" else n) for name in _READ}
+    return rows | {"errors": np.zeros(n), "sizes": np.zeros(n), "done": 0}
+
+
 def strip_pass(
     read: Callable[[slice], FloatArray],
     multiply: Callable[[FloatArray], FloatArray],
@@ -258,22 +268,16 @@ def strip_pass(
             sizes[mine] = np.square(truth).sum(axis=1)
 
     with run.checkpoint.stage("read", n, width) as stage:
-        done = 0
-        if stage.state is None:
-            W, row_sums, squares = np.empty((n, width)), np.empty(n), np.empty(n)
-            diagonal, errors, sizes = np.empty(n), np.zeros(n), np.zeros(n)
-        else:
-            W, row_sums, squares = itemgetter("W", "row_sums", "squares")(stage.state)
-            diagonal, errors, sizes = itemgetter("diagonal", "errors", "sizes")(stage.state)
-            done = stage.state["done"]
-        waiting = iter(strips[done:])
-        rows = {"W": W, "row_sums": row_sums, "squares": squares, "diagonal": diagonal}
-        audit = {"errors": errors, "sizes": sizes}
+        state = _unread(n, width) if stage.state is None else stage.state
+        W, row_sums, squares, diagonal = (state[name] for name in _READ)
+        errors, sizes = state["errors"], state["sizes"]
+        waiting = iter(strips[state["done"] :])
+        read_rows, audit = {name: state[name] for name in _READ}, {"errors": errors, "sizes": sizes}
         stage.each(
             crew,
             compute,
             total,
-            lambda done: audit | first_rows(rows, strips[done - 1].stop),
+            lambda done: audit | first_rows(read_rows, strips[done - 1].stop),
             lambda done: run.report(done, total),
         )
     error = float(np.sqrt(errors.sum() / sizes.sum())) if sizes.any() else 0.0
