@@ -443,6 +443,23 @@ def test_a_model_does_not_keep_the_folder(X, tmp_path):
         assert "checkpoint" not in read_header(file)[1]["parameters"]
 
 
+def test_a_stage_in_another_goes_on_though_that_has_saved_nothing(tmp_path):
+    def begun():
+        checkpoint = Checkpoint(tmp_path / "kept")
+        with checkpoint.stage("start", 7) as outer, checkpoint.stage("pass") as inner:
+            found = outer.state, inner.state
+            inner.save(lambda: {"W": np.arange(3.0)})
+        with checkpoint.stage("other") as after:
+            assert after.state is None
+        checkpoint.close(finished=False)
+        return found
+
+    assert begun() == (None, None)
+    outer, inner = begun()
+    assert outer is None
+    np.testing.assert_array_equal(inner["W"], np.arange(3.0))
+
+
 def test_stages_of_other_threads_keep_nothing(tmp_path):
     checkpoint = Checkpoint(tmp_path / "kept")
 

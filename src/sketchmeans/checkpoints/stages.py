@@ -159,7 +159,7 @@ class Checkpoint:
         self._random: list[Any] | None = None
         self._given = "None"
         self._thread = threading.get_ident()
-        self._seconds = float(os.environ.get("SKETCHMEANS_CHECKPOINT_SECONDS", SECONDS))
+        self._seconds = SECONDS
         self._last = self._opened = time.perf_counter()
         self._spent, self._spent_in_all, self._pace = 0.0, 0.0, PACE
         self._saved: float | None = None
@@ -169,6 +169,7 @@ class Checkpoint:
         self.resumes = False
         """Whether there is something to go on from."""
         if self._folder is not None:
+            self._seconds = float(os.environ.get("SKETCHMEANS_CHECKPOINT_SECONDS", SECONDS))
             self._open(self._folder)
 
     def _open(self, folder: Folder) -> None:
@@ -192,11 +193,6 @@ class Checkpoint:
             self._of, self._random = listed["of"], listed["random"]
             self._number = max(self._parts.values(), default=0)
             self.resumes = True
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether there is a folder."""
-        return self._folder is not None
 
     def random_state(self, given: Any) -> np.random.RandomState:
         """Return the generator of a fit; where none was given, the one that it began with."""
@@ -247,8 +243,13 @@ class Checkpoint:
         if stage.place in self._parts:
             header, arrays = self._folder.read_part(self._parts[stage.place])
             stage.state = {**header["state"], **arrays}
-        else:  # another one stood here, as it may where memory is more or less
-            self._parts = {at: n for at, n in self._parts.items() if not at.startswith(number)}
+        # Another one may have stood here, where memory was more or less.
+        ours = (stage.place, f"{stage.place}/")
+        self._parts = {
+            at: n
+            for at, n in self._parts.items()
+            if not at.startswith(number) or at == ours[0] or at.startswith(ours[1])
+        }
         self._stages.append(stage)
         try:
             yield stage
