@@ -79,7 +79,7 @@ WORK: dict[str, Callable[[str | None], str]] = {
     "greedy-cholesky": _fit(30_000, **RBF, method="greedy-cholesky", n_landmarks=200),
     "exact": _fit(8_000, **RBF, method="exact"),
     "neighbors": _fit(60_000, n_clusters=5),
-    "read": _fit(8_000, n_clusters=5, kernel="precomputed", method="one-pass", n_refine=5),
+    "read": _fit(5_000, n_clusters=5, kernel="precomputed", method="one-pass", n_refine=5),
     "embedding": _fit(14_000, "KernelEmbedding", rank=10, kernel="laplacian", method="one-pass"),
     "full": _fit(10_000, "FullKernelKMeans", n_clusters=6, n_init=3, max_iter=12, init="sketch"),
     "many passes": _fit(
