@@ -43,7 +43,7 @@ reproduce: $(READY)
 	$(BIN)/sketchmeans reproduce --out docs/reproduction --force
 
 # Long runs that look for a broken promise, an hour each at the most: all, or
-# `make soak PART=certificates` (threads, memory, files, workers, zoo, seeds), with SEED and MINUTES.
+# `make soak PART=certificates` (threads, memory, files, workers, resume, zoo, seeds), with SEED, MINUTES.
 PART :=
 SEED := 0
 MINUTES := 60

@@ -19,6 +19,7 @@ GROUND = {
     "blocks": "_arrays rows",
     "centers": "_arrays blas blocks",
     "checks": "text",
+    "container": "_arrays",
     "rows": "",
     "tall": "_arrays blocks rows",
     "text": "",
@@ -27,14 +28,15 @@ GROUND = {
 
 ROOMS = {
     "kernels": "",
-    "engine": "kernels",
+    "checkpoints": "",
+    "engine": "kernels checkpoints",
     "sketches": "engine",
-    "operators": "kernels engine",
+    "operators": "kernels checkpoints engine",
     "disk": "engine operators",
     "graphs": "operators",
     "lowrank": "engine sketches operators",
-    "certificate": "engine operators lowrank",
-    "estimators": "kernels engine sketches operators disk lowrank certificate",
+    "certificate": "checkpoints engine operators lowrank",
+    "estimators": "kernels checkpoints engine sketches operators disk lowrank certificate",
     "planning": "engine operators lowrank estimators",
     "metrics": "",
     "dask": "engine estimators",
@@ -55,7 +57,7 @@ LONGEST_FILE = 400
 LONGEST_FUNCTION = 60
 REASONS = {
     "advice/comparing.py:compare": "eleven parameters, each described, and what it returns",
-    "estimators/certifying.py:certify": "seventeen parameters, each described, and an example",
+    "estimators/certifying.py:certify": "eighteen parameters, each described, and an example",
     "graphs.py:normalized": "how the normalized cut follows from the objective, and an example",
     "io/reading.py:read_table": "twenty-two parameters, each described",
     "lowrank/nystrom.py:nystrom": "seven parameters, each described",

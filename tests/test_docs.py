@@ -104,7 +104,7 @@ def test_the_kernel_sketch_and_method_of_the_contributing_page_work(points):
     [
         *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/scale.md"),
         *("docs/benchmarks/README.md", "docs/out_of_core.md", "docs/planning.md"),
-        "docs/reliability.md",
+        *("docs/checkpoints.md", "docs/reliability.md"),
     ],
 )
 def test_files_and_commands_that_the_documents_name_exist(page):

@@ -115,7 +115,8 @@ def test_files_of_the_first_formats_keep_the_kernel_that_was_the_default(name, t
 
 def test_every_parameter_is_stored_the_kernel_included(contents):
     for name, content in contents.items():
-        assert set(take_apart(content)[0]["parameters"]) == set(MODELS[name]().get_params())
+        stored = set(MODELS[name]().get_params()) - {"checkpoint"}  # a folder of one machine
+        assert set(take_apart(content)[0]["parameters"]) == stored
     assert take_apart(contents["neighbors"])[0]["new_points"] == ANCHORS
 
 

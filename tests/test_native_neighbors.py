@@ -15,7 +15,7 @@ from sketchmeans.engine.nearest import PackedAnchors
 from sketchmeans.kernels.neighbors import NeighborOptions
 from sketchmeans.operators import NeighborOperator
 from sketchmeans.operators.anchors import MORE, Anchors
-from sketchmeans.operators.gram import dense_counts, finished, span_pairs
+from sketchmeans.operators.gram import add_counts, finished, span_pairs
 from sketchmeans.operators.neighbor_features import regular_csr
 
 native = pytest.importorskip("sketchmeans.engine._native", reason="the native engine was not built")
@@ -182,7 +182,9 @@ def regular(n, stored, width, whole=False):
 
 def counts_of(parts, width, n_threads):
     with Crew(n_threads) as crew:
-        return finished(dense_counts([parts], width, crew), np.ones(width))
+        G = np.zeros((width, width))
+        add_counts([parts], G, crew)
+        return finished(G, np.ones(width))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Progress: on a terminal, without one, and through scikit-learn's callbacks."""
 
+import io
 import itertools
 import os
 import re
@@ -11,9 +12,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import shell
-from sketchmeans import FullKernelKMeans, KernelKMeans
+from sketchmeans import FullKernelKMeans, KernelEmbedding, KernelKMeans
 from sketchmeans.engine.run import Run
 from sketchmeans.estimators.fitted import predicted
+from sketchmeans.estimators.progress import FitProgress, WholeFit
 from sketchmeans.kernels import KERNELS
 from sketchmeans.kernels.definitions import Gaussian
 from sketchmeans.lowrank import METHODS
@@ -65,6 +67,41 @@ def test_verbose_writes_a_line_a_stage_where_there_is_no_terminal(capsys):
         "refine",
         "certify",
     ]
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_the_time_left_is_that_of_the_whole_fit(monkeypatch):
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    clock = itertools.count(0.0, 10.0)
+    monkeypatch.setattr("sketchmeans.estimators.progress.time.perf_counter", lambda: next(clock))
+    whole = WholeFit({"kernel passes": (10.0, 1), "K-means": (30.0, 1)}, now=0.0)
+    assert whole.left("kernel passes", 0.5, 10.0) == 70
+    whole.finish("kernel passes")
+    assert whole.left("K-means", 0.0, 20.0) == 60
+    assert whole.left("K-means", 0.5, 100.0, anew=True) is None  # a checkpoint had that
+    assert whole.left("K-means", 0.75, 130.0) == 30
+    with FitProgress(KernelKMeans(3, verbose=1), 2) as progress:
+        progress.expect({"kernel passes": (10.0, 1), "K-means": (30.0, 1)})
+        with progress.stage("kernel passes") as tick:
+            tick(1, 2)
+    assert re.search(r"kernel passes:  50% (\d+ min )?\d+ s left in all", sys.stderr.getvalue())
+
+
+def test_what_is_expected_of_a_fit_names_its_stages(blobs, monkeypatch):
+    told = []
+    monkeypatch.setattr(FitProgress, "expect", lambda self, work: told.append(work))
+    KernelKMeans(3, kernel="rbf", method="one-pass", n_refine=2, random_state=0).fit(blobs)
+    KernelKMeans(3, n_init=2, random_state=0).fit(blobs)
+    KernelEmbedding(3, method="nystrom").fit(blobs)
+    stages = ["kernel passes", "K-means", "refine"]
+    assert [list(work) for work in told] == [stages, stages, stages[:1]]
+    passes, refinement = told[0]["kernel passes"][0], told[0]["refine"][0]
+    assert refinement == pytest.approx(2 * passes, rel=0.1)
 
 
 def test_scikit_learns_callbacks_are_told(blobs):

@@ -190,8 +190,32 @@ class TreeSum:
     array([780])
     """
 
-    def __init__(self) -> None:
-        self._levels: list[tuple[int, Any]] = []
+    def __init__(self, levels: Sequence[tuple[int, Any]] = ()) -> None:
+        self._levels = list(levels)
+
+    def state(self) -> dict[str, Any]:
+        """Return where the sum stands: arrays, and counts of parts; see ``restored``."""
+        found: dict[str, Any] = {"counts": [count for count, _ in self._levels], "sparse": []}
+        for level, (_, total) in enumerate(self._levels):
+            if sparse.issparse(total):
+                found["sparse"].append(level)
+                found |= {f"data{level}": total.data, f"indices{level}": total.indices}
+                found |= {f"indptr{level}": total.indptr, f"shape{level}": np.array(total.shape)}
+            elif total is not None:
+                found[f"sum{level}"] = total
+        return found
+
+    @classmethod
+    def restored(cls, state: dict[str, Any]) -> TreeSum:
+        """Return the sum that stands where ``state`` says."""
+        levels = []
+        for level, count in enumerate(state["counts"]):
+            total = state.get(f"sum{level}")
+            if level in state["sparse"]:
+                arrays = (state[f"{name}{level}"] for name in ("data", "indices", "indptr"))
+                total = sparse.csr_matrix(tuple(arrays), shape=tuple(state[f"shape{level}"]))
+            levels.append((count, total))
+        return cls(levels)
 
     def add(self, part: Any, level: int = 0) -> None:
         """Add the next part, which may be written to."""

@@ -11,8 +11,8 @@ blocks that lose little by it), ``spectral`` (what eigenvalues allow), ``lift`` 
 objective of labels from above without all pairs. ``proving`` goes through the levels for one block,
 ``blockwise`` adds blocks up, ``proven`` brings it together.
 
-A new bound is a file here and a line in ``certifying`` or ``proven``. May import: engine,
-operators, lowrank.
+A new bound is a file here and a line in ``certifying`` or ``proven``. May import: checkpoints,
+engine, operators, lowrank.
 """
 
 from sketchmeans.certificate.result import Certificate

@@ -21,6 +21,7 @@ from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.certificate.alike import blocks_alike
 from sketchmeans.certificate.parts import Part, Recipe, members_of, part_of, recipe_of
 from sketchmeans.certificate.proving import LEVELS, Effort, Proof, prove
+from sketchmeans.checkpoints import IDLE, NOTHING, Checkpoint, Stage
 from sketchmeans.engine import Crew
 from sketchmeans.operators import KernelOperator
 from sketchmeans.rows import Rows
@@ -71,6 +72,7 @@ class Blockwise:
     keep_fractional: bool = False
     report: Callable[[int, int, float], None] | None = None
     """Called with blocks done, blocks in all, and the bound so far."""
+    checkpoint: Checkpoint = NOTHING
 
     def blocks(self, size: int) -> list[IntArray]:
         """Cut the samples into blocks of at most this size."""
@@ -174,6 +176,27 @@ class _Found:
         if self.ask.report is not None:
             self.ask.report(done, len(self.blocks), math.fsum(p.bound for p in self.proofs if p))
 
+    def state(self, done: int) -> dict[str, Any]:
+        """Return what is known when so many blocks, the first ones, are done.
+
+        Of their fractional clusterings the first alone serves anybody.
+        """
+        found = [proof for proof in self.proofs[:done] if proof is not None]
+        state = {
+            "bounds": np.array([proof.bound for proof in found]),
+            "levels": np.array([LEVELS.index(proof.level) for proof in found], np.int32),
+            "steps": np.array([proof.steps for proof in found], np.int32),
+        }
+        return state if self.fractional[0] is None else {**state, "rows": self.fractional[0][1]}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what was known."""
+        known = zip(state["bounds"].tolist(), state["levels"], state["steps"].tolist(), strict=True)
+        proofs = [Proof(bound, LEVELS[level], steps) for bound, level, steps in known]
+        self.proofs[: int(state["done"])] = proofs
+        if "rows" in state:
+            self.fractional[0] = self.blocks[0], state["rows"]
+
     def bound(self, *, interrupted: bool) -> Bound:
         """Return the sum; blocks of which nothing is known count nothing."""
         found = [proof for proof in self.proofs if proof is not None]
@@ -206,7 +229,7 @@ def _here(ask: Blockwise, found: _Found, deadline: float | None) -> None:
     threads = ask.n_threads if alone else min(ask.n_threads, len(blocks))
     with Crew(threads) as crew:
 
-        def work(index: int) -> None:
+        def work(index: int, stage: Stage = IDLE) -> None:
             effort = ask.effort
             if deadline is not None:
                 waiting = -(-(len(blocks) - index) // threads)
@@ -221,13 +244,18 @@ def _here(ask: Blockwise, found: _Found, deadline: float | None) -> None:
                     found.tell(0)
 
             more = {"each": crew.each} if alone else {"stopped": lambda: crew.stopped}
-            part_bound(ask.part(blocks[index]), effort, tell=tell, **more)
+            part_bound(ask.part(blocks[index]), effort, tell=tell, stage=stage, **more)
 
+        size = max(len(block) for block in blocks)
         if alone:
-            work(0)
+            with ask.checkpoint.stage("block", size, ask.seed) as stage:
+                work(0, stage)
             found.tell(1)
         else:
-            crew.each(work, range(len(blocks)), found.tell)
+            with ask.checkpoint.stage("blocks", len(blocks), size, ask.seed) as stage:
+                if stage.state is not None:
+                    found.restore(stage.state)
+                stage.each(crew, work, len(blocks), found.state, found.tell)
 
 
 def _elsewhere(ask: Blockwise, found: _Found, deadline: float | None) -> None:

@@ -203,6 +203,18 @@ class Lifting:
             U.ravel()[places] = np.minimum(T.ravel()[places], shift)
         return U
 
+    def state(self) -> dict[str, Any]:
+        """Return where the method stands, for a checkpoint; see ``restore``."""
+        found = {"T": self.T, "V": self.V, "W": self.W, "fractional": self.fractional}
+        return found | (self.cuts.state() if len(self.cuts) else {})
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from such a state of the same block."""
+        self.T, self.V, self.W = state["T"], state["V"], state["W"]
+        self.fractional = state["fractional"]
+        if "triples" in state:
+            self.cuts = self.cuts.restored(state)
+
     def matrix(self) -> tuple[FloatArray, float]:
         """Return the lifted kernel in float64, and what its own rounding can do to the bound.
 

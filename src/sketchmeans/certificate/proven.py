@@ -114,6 +114,7 @@ def proven_certificate(
             n_threads=data.n_threads if isinstance(data, Rows) else run.n_threads,
             keep_fractional=asked.keep_fractional,
             report=asked.report,
+            checkpoint=run.checkpoint,
         )
         bound = find_bound(ask, asked, left)
         if bound.interrupted and asked.seconds is None:

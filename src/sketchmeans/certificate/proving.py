@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.certificate.lift import Each, Lifting, one_by_one
 from sketchmeans.certificate.spectral import CentredBlock, objective_bound, objective_of
+from sketchmeans.checkpoints import IDLE, Stage
 
 LEVELS = ("free", "blocks", "lifted", "triangles")
 """What is done for a bound, from the least to the most."""
@@ -67,6 +69,7 @@ def prove(
     each: Each = one_by_one,
     stopped: Callable[[], bool] = lambda: False,
     tell: Callable[[Proof], None] = lambda proof: None,
+    stage: Stage = IDLE,
 ) -> Proof:
     """Bound the objective of all clusterings of a block from below.
 
@@ -84,6 +87,8 @@ def prove(
         Whether to end with what is known.
     tell : callable
         Called with what is known whenever that is more.
+    stage : Stage
+        Of a checkpoint, from which it goes on.
     """
     clock, k = _Clock(effort.seconds, stopped), effort.n_clusters
     found = objective_of(block, labels)[0]
@@ -95,7 +100,7 @@ def prove(
         return best
     dtype = np.float64 if found < FINE * block.spread else np.float32
     lifting = Lifting(block, k, each=each, dtype=dtype)
-    return best if lifting.is_flat else _lifted(lifting, effort, found, best, clock, tell)
+    return best if lifting.is_flat else _lifted(lifting, effort, found, best, clock, tell, stage)
 
 
 def _lifted(
@@ -105,10 +110,16 @@ def _lifted(
     best: Proof,
     clock: _Clock,
     tell: Callable[[Proof], None],
+    stage: Stage,
 ) -> Proof:
     """Lift the bound, with cuts if they are asked for, while it gains; ``found`` is above it."""
     block, k = lifting.block, effort.n_clusters
     schedule, steps = _Schedule(effort), 0
+    if stage.state is not None:
+        lifting.restore(stage.state)
+        schedule.restore(stage.state["schedule"])
+        best, steps = _best_of(stage.state), stage.state["steps"]
+        tell(best)
     while True:
         for _ in range(ROUND):
             lifting.step()
@@ -132,6 +143,20 @@ def _lifted(
             began = clock.spent
             schedule.note_cuts(lifting.add_cuts())
             clock.separation = clock.spent - began
+        so_far = {"schedule": schedule.state(), "steps": steps}
+        stage.offer(lambda: so_far | lifting.state() | _state_of(best))  # noqa: B023
+
+
+def _state_of(best: Proof) -> dict[str, Any]:
+    """Return a proof for a checkpoint."""
+    rows = {} if best.fractional is None else {"best_rows": best.fractional}
+    return {"bound": np.array([best.bound]), "level": best.level, "best_steps": best.steps} | rows
+
+
+def _best_of(state: dict[str, Any]) -> Proof:
+    """Return the proof of such a state."""
+    rows = state.get("best_rows")
+    return Proof(float(state["bound"][0]), state["level"], state["best_steps"], rows)
 
 
 class _Clock:
@@ -163,6 +188,14 @@ class _Schedule:
         self._least = effort.least_gain
         self.level, self.is_over = "lifted", False
         self._rounds = self._stale = 0
+
+    def state(self) -> list[Any]:
+        """Return where it stands, for a checkpoint; see ``restore``."""
+        return [self.level, self.is_over, self._rounds, self._stale]
+
+    def restore(self, state: list[Any]) -> None:
+        """Go on from such a state."""
+        self.level, self.is_over, self._rounds, self._stale = state
 
     def note(self, gained: float, left: float, found: float) -> None:
         """Take note of a round: what it gained, and what is left to the labels at the most."""

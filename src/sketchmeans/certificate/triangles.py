@@ -82,6 +82,19 @@ class Cuts:
     def __len__(self) -> int:
         return len(self.triples)
 
+    def state(self) -> dict[str, Any]:
+        """Return them for a checkpoint; see ``restored``."""
+        numbers = {"mu": self.mu, "length": np.array([self.step])}
+        stored = {"G_data": self.G.data, "G_indices": self.G.indices, "G_indptr": self.G.indptr}
+        return {"triples": self.triples, "keys": self.keys, **numbers, **stored}
+
+    def restored(self, state: dict[str, Any]) -> Cuts:
+        """Return the cuts of such a state, of the same block."""
+        shape = len(state["triples"]), len(state["keys"])
+        stored = (state["G_data"], state["G_indices"], state["G_indptr"])
+        G, step = sparse.csr_matrix(stored, shape=shape), float(state["length"][0])
+        return Cuts(self.b, state["triples"], state["keys"], G, state["mu"], step, self.dtype)
+
     def entries(self, rows: slice) -> slice:
         """Return which of the touched entries lie in these rows."""
         ends = np.searchsorted(self.where, [rows.start * self.b, rows.stop * self.b])

@@ -59,6 +59,7 @@ FLAGS = {
     "seconds": "--seconds",
     "random_state": "--seed",
     "memory_limit": "--memory-limit",
+    "checkpoint": "--checkpoint",
     "columns": "--columns",
     "id_column": "--id-column",
     "label_column": "--label-column",
@@ -158,10 +159,22 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         code = error.exit_code
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as error:
         click.echo("Interrupted.", err=True)
+        _echo_notes(error)
         code = 128 + signal.SIGINT
+    except SystemExit as error:  # by another signal
+        _echo_notes(error)
+        raise
     sys.exit(code)
+
+
+def _echo_notes(error: BaseException) -> None:
+    """Say what a checkpoint has saved; click puts an error of its own before the one that tells."""
+    for one in (error, error.__cause__, error.__context__):
+        for note in getattr(one, "__notes__", ()):
+            click.echo(note, err=True)
+            return
 
 
 def _end_in_order() -> None:

@@ -12,6 +12,7 @@ from sketchmeans.cli.options import (
     DATA,
     KERNELS,
     Names,
+    checkpoint_option,
     command_line,
     examples,
     gathered,
@@ -114,6 +115,7 @@ INTERRUPTED = 130
         help="Allow bounds that fail with this probability, such as 1e-6.",
     ),
     click.option("--memory-limit", metavar="SIZE", help='As "2GB"; refused if it cannot be kept.'),
+    checkpoint_option,
 )
 @run_options
 @reading_options

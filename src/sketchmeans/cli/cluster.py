@@ -12,6 +12,7 @@ from sketchmeans.cli.options import (
     DATA,
     METHODS,
     Names,
+    checkpoint_option,
     command_line,
     examples,
     gathered,
@@ -94,6 +95,7 @@ FILES = {"output": "labels_file", "save": "model_file", "report": "report_file"}
         "landmarks in theirs.",
     ),
     click.option("--memory-limit", metavar="SIZE", help='As "2GB"; refused if it cannot be kept.'),
+    checkpoint_option,
 )
 @click.option(
     "--certify",

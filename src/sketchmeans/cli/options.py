@@ -215,6 +215,13 @@ run_options = gathered(
     ),
 )
 
+checkpoint_option = click.option(
+    "--checkpoint",
+    type=click.Path(),
+    metavar="FOLDER",
+    help="Save there what is done; the same command goes on from it.",
+)
+
 output_options = together(
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text."),
     click.option("-q", "--quiet", is_flag=True, help="No progress, no notes, no summary."),

@@ -105,6 +105,12 @@ class DaskEstimator(BaseEstimator):
         sample_weight : array or Dask array of shape (n_samples,), optional
         """
         model: Any = self._local(**self._options())
+        if model.checkpoint is not None:
+            raise ValueError(
+                f"checkpoint={model.checkpoint!r} is not offered on a cluster: what has been done "
+                "lies on its workers, where the scheduler keeps it or has it done again. Leave "
+                "checkpoint out, or fit on one machine."
+            )
         check_options(model)
         client = self._client()
         placed = place(X, client)

@@ -46,7 +46,7 @@ threads there are, and nothing of it changes a result.
 kernel that exists as an array, one strip of rows after another. ``rectangular_product`` serves
 new points. ``hadamard.fwht`` is the transform for whole columns.
 
-May import: kernels.
+May import: kernels, checkpoints.
 """
 
 from sketchmeans.engine.hadamard import fwht

@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NoReturn
 
 import numpy as np
 
 from sketchmeans._arrays import Array, FloatArray, IntArray
 from sketchmeans.blocks import row_blocks
+from sketchmeans.checkpoints import first_rows
 from sketchmeans.engine.run import ALONE, Run
 from sketchmeans.engine.schedule import Turns, tile_rows, tournament
 from sketchmeans.engine.strips import Tiles, meet, strip_length
@@ -170,10 +172,7 @@ def tournament_pass(
     in float64, the products of two strips per thread, and what the tiles need.
     """
     strips = row_blocks(n, strip_length(n, tiles.tile_rows))
-    W, diagonal = np.zeros((n, width + 1)), np.empty(n)
     pairs = [(round_, pair) for round_, met in enumerate(tournament(len(strips))) for pair in met]
-    squares = np.zeros(len(pairs))
-    turns = Turns(len(strips), crew)
 
     def compute(index: int) -> None:
         round_, (i, j) = pairs[index]
@@ -184,7 +183,20 @@ def tournament_pass(
                 W[strips[j]] += met.theirs
         squares[index] = met.squares
 
-    crew.each(compute, range(len(pairs)), lambda done: run.report(done, len(pairs)))
+    with run.checkpoint.stage("pass", n, width, tiles.tile_rows) as stage:
+        done = 0
+        if stage.state is None:
+            W, diagonal, squares = np.zeros((n, width + 1)), np.empty(n), np.zeros(len(pairs))
+        else:
+            W, diagonal, squares, done = itemgetter("W", "diagonal", "squares", "done")(stage.state)
+        turns = Turns(len(strips), crew, (pair for _, pair in pairs[:done]))
+        stage.each(
+            crew,
+            compute,
+            len(pairs),
+            lambda _: {"W": W, "diagonal": diagonal, "squares": squares},
+            lambda done: run.report(done, len(pairs)),
+        )
     entries = tournament_entries(n, tiles.tile_rows, tiles.diagonal_entries)
     return Pass(W[:, :width], W[:, width].copy(), float(squares.sum()), diagonal, entries)
 
@@ -218,6 +230,16 @@ def in_chunks(strip: FloatArray, work: Callable[[FloatArray], FloatArray]) -> Fl
         return total + work(strip[:, whole:])
 
 
+_READ = ("W", "row_sums", "squares", "diagonal")
+"""What ``strip_pass`` fills row by row."""
+
+
+def _unread(n: int, width: int) -> dict[str, Any]:
+    """Return where ``strip_pass`` begins."""
+    rows = {name: np.empty((n, width) if name == "W" else n) for name in _READ}
+    return rows | {"errors": np.zeros(n), "sizes": np.zeros(n), "done": 0}
+
+
 def strip_pass(
     read: Callable[[slice], FloatArray],
     multiply: Callable[[FloatArray], FloatArray],
@@ -242,11 +264,8 @@ def strip_pass(
     audited : array of int
         Rows of which the product is computed again in float64, for ``Pass.relative_error``.
     """
-    W = np.empty((n, width))
-    row_sums, squares, diagonal = np.empty(n), np.empty(n), np.empty(n)
-    errors, sizes = np.zeros(n), np.zeros(n)
     strips = row_blocks(n, strip_rows(n))
-    waiting = iter(strips)
+    total = len(strips)
     reading = threading.Lock()
 
     def compute(_: int) -> None:
@@ -269,8 +288,19 @@ def strip_pass(
             errors[mine] = np.square(W[mine] - truth).sum(axis=1)
             sizes[mine] = np.square(truth).sum(axis=1)
 
-    total = len(strips)
-    crew.each(compute, range(total), lambda done: run.report(done, total))
+    with run.checkpoint.stage("read", n, width) as stage:
+        state = _unread(n, width) if stage.state is None else stage.state
+        W, row_sums, squares, diagonal = (state[name] for name in _READ)
+        errors, sizes = state["errors"], state["sizes"]
+        waiting = iter(strips[state["done"] :])
+        read_rows, audit = {name: state[name] for name in _READ}, {"errors": errors, "sizes": sizes}
+        stage.each(
+            crew,
+            compute,
+            total,
+            lambda done: audit | first_rows(read_rows, strips[done - 1].stop),
+            lambda done: run.report(done, total),
+        )
     error = float(np.sqrt(errors.sum() / sizes.sum())) if sizes.any() else 0.0
     return Pass(W, row_sums, float(squares.sum()), diagonal, n * n, error)
 

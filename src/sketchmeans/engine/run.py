@@ -1,9 +1,11 @@
-"""How work is run: with how many threads, with which copies, and who hears of it."""
+"""How work is run: with how many threads, with which copies, who hears of it, what is saved."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+
+from sketchmeans.checkpoints import NOTHING, Checkpoint
 
 Progress = Callable[[int, int], None]
 """Called with the tiles done and the tiles of the pass, from the thread that called the pass."""
@@ -21,11 +23,14 @@ class Run:
         Allow prepared copies of Ω, and of the data where they take no more than twice W.
     progress : callable, optional
         Called with (tiles done, tiles in all).
+    checkpoint : Checkpoint
+        What is done is saved there from time to time, and work goes on from there.
     """
 
     n_threads: int = 1
     pack: bool = True
     progress: Progress | None = None
+    checkpoint: Checkpoint = NOTHING
 
     def part(self, index: int, count: int) -> Run:
         """Return the run of one of ``count`` passes that take equally long."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from sketchmeans.engine.threads import Crew, Signal
@@ -74,10 +74,15 @@ class Turns:
         Blocks that play.
     crew : Crew
         Who computes the tiles: when it stops, nobody waits for a turn any longer.
+    played : iterable of pairs of int
+        Pairs that have had their turn before.
     """
 
-    def __init__(self, n_blocks: int, crew: Crew) -> None:
+    def __init__(self, n_blocks: int, crew: Crew, played: Iterable[tuple[int, int]] = ()) -> None:
         self._played = [0] * n_blocks
+        for pair in played:
+            for block in set(pair):
+                self._played[block] += 1
         self._signal = Signal(crew)
 
     @contextmanager

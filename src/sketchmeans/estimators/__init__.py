@@ -7,7 +7,7 @@ it; ``kmeans``, ``starts`` and ``lloyd`` cluster. ``documents`` describes shared
 ``certifying`` is for anybody's labels. ``fitted`` and ``parts`` are for other rooms, which do not
 touch private names.
 
-May import: kernels, engine, sketches, operators, disk, lowrank, certificate.
+May import: kernels, checkpoints, engine, sketches, operators, disk, lowrank, certificate.
 """
 
 from sketchmeans.estimators.certifying import certify

@@ -15,8 +15,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blas import OneBlasThread, count_threads
+from sketchmeans.checkpoints import Checkpoint, kept_in
+from sketchmeans.checkpoints.fingerprint import fingerprint
 from sketchmeans.checks import check_choice
 from sketchmeans.disk import FileRows
+from sketchmeans.engine import engine_name
 from sketchmeans.engine.run import ALONE, Run
 from sketchmeans.estimators.checks import (
     canonical_csr,
@@ -74,16 +77,17 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         return tags
 
     @contextmanager
-    def _fitting(self) -> Iterator[None]:
+    def _fitting(self) -> Iterator[Checkpoint]:
         """Hold BLAS to one thread for a whole fit, and keep a former fit's data if this one fails.
 
-        Any sum that BLAS splits among threads has bits that depend on their number.
+        Any sum that BLAS splits among threads has bits that depend on their number. Yields the
+        checkpoint of the fit, of which nothing is left when it has come to its end.
         """
         names = ("n_features_in_", "feature_names_in_")
         before = {name: getattr(self, name) for name in names if hasattr(self, name)}
         try:
-            with OneBlasThread():
-                yield
+            with OneBlasThread(), kept_in(self.checkpoint) as checkpoint:
+                yield checkpoint
         except BaseException:
             for name in names:
                 self.__dict__.pop(name, None)
@@ -107,6 +111,16 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         if callable(self.kernel) and self.n_jobs is None:
             return ALONE
         return Run(count_threads(self.n_jobs))
+
+    def _identified(self, data: Checked) -> dict[str, str]:
+        """Return what a checkpoint of a fit is of."""
+        return fingerprint(
+            type(self).__name__,
+            self.get_params(deep=False),
+            engine_name(),
+            X=data.X,
+            sample_weight=data.weights,
+        )
 
     def _check_size(self, n: int) -> None:
         """Refuse options that n samples are too few for."""

@@ -11,7 +11,6 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans._arrays import FloatArray, IntArray
@@ -21,8 +20,10 @@ from sketchmeans.certificate.cut import cut_certificate
 from sketchmeans.certificate.objective import cluster_sums
 from sketchmeans.certificate.proven import Proving, has_degrees_of_one, proven_certificate
 from sketchmeans.certificate.proving import LEVELS
+from sketchmeans.checkpoints import kept_in
+from sketchmeans.checkpoints.fingerprint import fingerprint
 from sketchmeans.checks import check_choice, check_count, check_number
-from sketchmeans.engine import Run
+from sketchmeans.engine import Run, engine_name
 from sketchmeans.estimators.base import Checked, KernelEstimator
 from sketchmeans.estimators.cluster import KernelKMeans
 from sketchmeans.estimators.full import FullKernelKMeans
@@ -100,6 +101,7 @@ def certify(
     block_size: Any = "auto",
     failure_probability: float | None = None,
     memory_limit: Any = None,
+    checkpoint: Any = None,
     n_jobs: int | None = None,
     random_state: Any = None,
     verbose: int = 0,
@@ -138,6 +140,9 @@ def certify(
         ``seconds`` are too few for all blocks, from some that are drawn. Each gets half of it.
     memory_limit : int or str, optional
         Bytes beyond X, such as "2GB".
+    checkpoint : str or path, optional
+        A folder in which a long proof saves what it has done; the same call goes on from there.
+        Not with ``seconds``.
     n_jobs : int, optional
         Threads; None is all cores.
     random_state : int, optional
@@ -162,12 +167,11 @@ def certify(
     True
     """
     began = time.perf_counter()
-    _check(effort, seconds, block_size, failure_probability)
+    _check(effort, seconds, block_size, failure_probability, checkpoint)
     judged = _Judged.of(labels, kernel, gamma, degree, coef0, kernel_params, n_clusters)
     data = _Data(**judged.options, memory_limit=memory_limit, n_jobs=n_jobs)
-    seeds = check_random_state(random_state).randint(2**31 - 1, size=2)
 
-    def reckoned(checked: Checked) -> tuple[IntArray, Proving, Run]:
+    def reckoned(checked: Checked, own: Run) -> tuple[IntArray, Proving, Run]:
         n = checked.X.shape[0]
         numbers, clusters = judged.clusters(n, checked.weights)
         asked = Proving(
@@ -183,22 +187,46 @@ def certify(
             asked = replace(asked, largest_block=first_size(n, asked, data.threads()))
         met = checked.operator
         decomposes = isinstance(met, NeighborOperator) and judged.model is None
-        own = data.threads()
         run = proof_run(met, asked, checked.copied, memory_limit, own, decomposes=decomposes)
         return numbers, asked, run
 
-    data.foreseen = reckoned
-    with OneBlasThread():
+    data.foreseen = lambda checked: reckoned(checked, data.threads())
+    with OneBlasThread(), kept_in(checkpoint) as kept:
+        seeds = kept.random_state(random_state).randint(2**31 - 1, size=2)
         checked = data.prepared(X, sample_weight, int(seeds[1]))
-        numbers, asked, run = reckoned(checked)
+        own = replace(data.threads(), checkpoint=kept)
+        numbers, asked, run = reckoned(checked, own)
+        kept.belongs_to(lambda: _identified(judged, checked, numbers, asked))
         known = _of_graph(checked, judged, numbers, asked.n_clusters, run)
         with _Told(verbose) as told:
             asked = replace(asked, report=told)
             return proven_certificate(checked.operator, numbers, asked, run, known)[0]
 
 
-def _check(effort: Any, seconds: Any, block_size: Any, failure_probability: Any) -> None:
+def _identified(
+    judged: _Judged, checked: Checked, labels: IntArray, asked: Proving
+) -> dict[str, str]:
+    """Return what a checkpoint of a proof is of."""
+    names = ("n_clusters", "effort", "block_size", "failure_probability")
+    options = judged.options | {name: getattr(asked, name) for name in names}
+    if judged.model is not None:
+        options["the certificate of the model"] = repr(judged.model.certificate_)
+    weights = checked.weights
+    return fingerprint(
+        "certify", options, engine_name(), X=checked.X, labels=labels, sample_weight=weights
+    )
+
+
+def _check(
+    effort: Any, seconds: Any, block_size: Any, failure_probability: Any, checkpoint: Any
+) -> None:
     """Refuse bad options before anything is computed."""
+    if checkpoint is not None and seconds is not None:
+        raise ValueError(
+            f"{called('checkpoint')} goes on where a proof has ended, and {called('seconds')}="
+            f"{seconds} ends it for good, with what that time was enough for. Leave one of them "
+            "out."
+        )
     check_choice("effort", effort, ["auto", *LEVELS])
     if seconds is not None:
         check_number("seconds", seconds, least=0.0)

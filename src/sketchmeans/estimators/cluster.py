@@ -89,7 +89,7 @@ class KernelKMeans(ClusterMixin, Assigning, SketchedEstimator):
         the best, relatively (0.01: one per cent). Beyond 3,000 samples it looks after 1, 3, 7 …
     [kernel, gamma, degree, coef0, kernel_params]
     [method, oversampling, n_landmarks, sketch, truncation, n_passes]
-    [precision, memory_limit, n_jobs, random_state, verbose]
+    [precision, memory_limit, checkpoint, n_jobs, random_state, verbose]
 
     Attributes
     ----------
@@ -156,6 +156,7 @@ class KernelKMeans(ClusterMixin, Assigning, SketchedEstimator):
         tol_certified: float = 0.0,
         precision: str = "auto",
         memory_limit: Any = None,
+        checkpoint: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -181,6 +182,7 @@ class KernelKMeans(ClusterMixin, Assigning, SketchedEstimator):
         self.tol_certified = tol_certified
         self.precision = precision
         self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -244,7 +246,7 @@ class KernelKMeans(ClusterMixin, Assigning, SketchedEstimator):
         """
         outputs = Outputs({"out": out, "embedding_out": embedding_out})
         outputs.check()
-        with self._fitting(), FitProgress(self, 6) as progress:
+        with self._fitting() as kept, FitProgress(self, 6, kept) as progress:
             if isinstance(X, ColumnStream) and self.n_refine not in ("auto", 0):
                 raise ValueError(
                     f"{called('n_refine')}={self.n_refine} needs more passes over the kernel, and "

@@ -75,6 +75,9 @@ class KernelEmbedding(SketchedEstimator):
         would show. Finite feature maps work in float64, unless "float32" asks for tiles.
     memory_limit : int, str or None
         Bytes, or "2GB", that ``fit`` may allocate beyond X; refused at once if too low.
+    checkpoint : str, path or None
+        A folder in which a long fit saves what it has done, twice a minute or so; the same call
+        goes on from there, with the same bits. Nothing is left of it when the fit has ended.
     n_jobs : int or None
         Threads; None is what ``joblib.parallel_config`` says, or all cores, and one inside a
         joblib or Dask worker. Never changes results.
@@ -127,6 +130,7 @@ class KernelEmbedding(SketchedEstimator):
         n_passes: Any = "auto",
         precision: str = "auto",
         memory_limit: Any = None,
+        checkpoint: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -145,6 +149,7 @@ class KernelEmbedding(SketchedEstimator):
         self.n_passes = n_passes
         self.precision = precision
         self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -172,7 +177,7 @@ class KernelEmbedding(SketchedEstimator):
         """
         outputs = Outputs({"embedding_out": embedding_out})
         outputs.check()
-        with self._fitting(), FitProgress(self, 4) as progress:
+        with self._fitting() as kept, FitProgress(self, 4, kept) as progress:
             embedded = self._embed(X, sample_weight, progress, outputs.folder)
             embedded = written(outputs, embedded)[0]
         self._publish(embedded, progress.seconds)

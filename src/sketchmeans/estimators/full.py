@@ -7,9 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClusterMixin
-from sklearn.utils import check_random_state
 
-from sketchmeans._arrays import IntArray
+from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.certificate.certifying import Wanted, certificate_for, nothing_known
 from sketchmeans.certificate.result import Certificate
@@ -63,7 +62,7 @@ class FullKernelKMeans(ClusterMixin, KernelEstimator):
     max_iter : int
         Iterations per start; it stops earlier when the labels do not change.
     [kernel, gamma, degree, coef0, kernel_params]
-    [precision, memory_limit, n_jobs, random_state, verbose]
+    [precision, memory_limit, checkpoint, n_jobs, random_state, verbose]
 
     Attributes
     ----------
@@ -99,6 +98,7 @@ class FullKernelKMeans(ClusterMixin, KernelEstimator):
         max_iter: int = 300,
         precision: str = "auto",
         memory_limit: Any = None,
+        checkpoint: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -114,6 +114,7 @@ class FullKernelKMeans(ClusterMixin, KernelEstimator):
         self.max_iter = max_iter
         self.precision = precision
         self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -145,31 +146,25 @@ class FullKernelKMeans(ClusterMixin, KernelEstimator):
             Weights of the samples in the objective.
         """
         stages = self.n_init + 2 if isinstance(self.n_init, int) else 3
-        with self._fitting(), FitProgress(self, stages) as progress:
+        with self._fitting() as kept, FitProgress(self, stages, kept) as progress:
             with progress.stage("prepare"):
                 self._check_options()
-                random = check_random_state(self.random_state)
+                random = kept.random_state(self.random_state)
                 seeds = random.randint(2**31 - 1, size=self.n_init + 1)
                 data = self._prepare(X, sample_weight, int(seeds[0]))
-                plan = self._planned(data)
+                kept.belongs_to(lambda: self._identified(data))
+                plan = self._planned(data).kept_by(kept)
                 cost = Cost()
                 met, is_cached = data.operator, data.X.shape[0] <= CACHE_LIMIT
                 if is_cached:
                     met = _cached(met, plan.run)
                     cost += Cost(1, met.shape[0] ** 2)
             best: Refined | None = None
+            progress.expect({"Lloyd iterations": (1.0, self.n_init)})
             for seed in seeds[1:]:
                 with progress.stage("Lloyd iterations") as tick:
-                    labels, starting = start(met, self.init, self.n_clusters, int(seed), plan.run)
-                    found = refine(
-                        met,
-                        labels,
-                        self.n_clusters,
-                        n_iter=self.max_iter,
-                        weights=data.weights,
-                        repair=True,
-                        run=replace(plan.run, progress=tick),
-                    )
+                    run = replace(plan.run, progress=tick)
+                    found, starting = self._from_start(met, int(seed), data.weights, run)
                 if not is_cached:
                     cost += starting + found.cost
                 if best is None or found.inertia < best.inertia:
@@ -191,6 +186,27 @@ class FullKernelKMeans(ClusterMixin, KernelEstimator):
         )
         warn_of_equal_samples(operator.data, self.labels_, self.n_clusters)
         return self
+
+    def _from_start(
+        self, met: KernelOperator, seed: int, weights: FloatArray | None, run: Run
+    ) -> tuple[Refined, Cost]:
+        """Start and iterate; return also what the start cost."""
+        with run.checkpoint.stage("start", met.shape[0], self.n_clusters, seed) as stage:
+            if stage.state is not None:
+                return Refined.restored(stage.state, weights), Cost(*stage.state["starting"])
+            silent = replace(run, progress=None)
+            labels, starting = start(met, self.init, self.n_clusters, seed, silent)
+            found = refine(
+                met,
+                labels,
+                self.n_clusters,
+                n_iter=self.max_iter,
+                weights=weights,
+                repair=True,
+                run=run,
+            )
+            stage.finish(lambda: found.state() | {"starting": starting.parts})
+        return found, starting
 
     def _certify(
         self, operator: KernelOperator, met: KernelOperator, best: Refined, run: Run

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -14,6 +15,7 @@ from sketchmeans.blas import OneBlasThread
 from sketchmeans.blocks import masses, relative_weights, row_blocks
 from sketchmeans.centers import without_warnings_of_starts
 from sketchmeans.certificate.objective import memberships
+from sketchmeans.checkpoints import NOTHING, Checkpoint
 from sketchmeans.engine import Crew
 from sketchmeans.estimators.many_rows import (
     FEW,
@@ -49,6 +51,7 @@ def best_start(
     *,
     side_by_side: int,
     n_threads: int,
+    checkpoint: Checkpoint = NOTHING,
 ) -> BestStart:
     """Run a start of a K-means per seed, some side by side, each on one thread; return the best.
 
@@ -58,11 +61,12 @@ def best_start(
     weights = relative_weights(weights)
     count = drawn_rows(len(Y), model.n_clusters)
     if count is None:
-        best = starts_of(model, seeds, Y[:] if isinstance(Y, Rows) else Y, weights, side_by_side)[0]
-        return BestStart(best.labels_, best.cluster_centers_, best.n_iter_, best.inertia_)
+        Y = Y[:] if isinstance(Y, Rows) else Y
+        return starts_of(model, seeds, Y, weights, side_by_side, checkpoint)[0]
     drawn = draw(Y, weights, count, model.n_clusters, seeds)
     some = Y[drawn.rows]
-    starts = starts_of(model, more_seeds(seeds), some, drawn.hits, side_by_side)[:FEW]
+    more = more_seeds(seeds)
+    starts = starts_of(model, more, some, drawn.hits, side_by_side, checkpoint)[:FEW]
     middle = some.mean(axis=0, dtype=np.float64).astype(Y.dtype)
     del some
     cuts = grid(len(Y), model.n_clusters, Y.shape[1])
@@ -70,7 +74,7 @@ def best_start(
         blocks: Blocks = RowBlocks(Y, weights, cuts, crew)
         if isinstance(Y, Rows):
             blocks = PlacedBlocks(Y, weights, cuts[0].stop)
-        lloyd = Lloyd(blocks, middle, model.max_iter, model.tol)
+        lloyd = Lloyd(blocks, middle, model.max_iter, model.tol, checkpoint)
         end, index = lloyd.finish([start.cluster_centers_ for start in starts])
     n_iter = starts[index].n_iter_ + end.n_iter
     return BestStart(np.concatenate(end.labels), end.centers + middle, n_iter, end.inertia)
@@ -82,19 +86,40 @@ def starts_of(
     Y: FloatArray,
     weights: FloatArray | None,
     side_by_side: int,
-) -> list[KMeans]:
-    """Return scikit-learn's K-means from every seed, the best first."""
-    found: dict[int, KMeans] = {}
+    checkpoint: Checkpoint = NOTHING,
+) -> list[BestStart]:
+    """Return what scikit-learn's K-means finds from every seed, the best first."""
+    found: dict[int, BestStart] = {}
 
     def start(index: int) -> None:
         one = KMeans(**{**model.get_params(), "n_init": 1, "random_state": seeds[index]})
-        found[index] = one.fit(Y, sample_weight=weights)
+        one.fit(Y, sample_weight=weights)
+        found[index] = BestStart(one.labels_, one.cluster_centers_, one.n_iter_, one.inertia_)
+
+    def state(done: int) -> dict[str, Any]:
+        best = [found[index] for index in range(done)]
+        centers = [one.cluster_centers_.ravel() for one in best]
+        numbers = [[one.n_iter_, one.inertia_] for one in best]
+        return {
+            "labels": np.array([one.labels_ for one in best]),
+            "centers": np.array(centers),
+            "numbers": np.array(numbers, np.float64),
+        }
+
+    def restore(labels: IntArray, centers: FloatArray, numbers: FloatArray) -> None:
+        for index, (n_iter, inertia) in enumerate(numbers.tolist()):
+            center = centers[index].reshape(model.n_clusters, -1)
+            found[index] = BestStart(labels[index], center, int(n_iter), inertia)
 
     # NOTE: scikit-learn's K-means sums in the order of its threads, so that its last bits
     # depend on them. The crew gives one thread to a start, and runs starts side by side.
     # Of equal rows every start would warn; the estimators do, once.
-    with without_warnings_of_starts(), Crew(side_by_side) as crew:
-        crew.each(start, range(len(seeds)))
+    sizes = len(Y), model.n_clusters, len(seeds)
+    with without_warnings_of_starts(), checkpoint.stage("k-means", *sizes) as stage:
+        if stage.state is not None:
+            restore(*(stage.state[name] for name in ("labels", "centers", "numbers")))
+        with Crew(side_by_side) as crew:
+            stage.each(crew, start, len(seeds), state)
     return [found[index] for index in sorted(found, key=lambda i: (found[i].inertia_, i))]
 
 

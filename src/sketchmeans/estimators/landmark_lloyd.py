@@ -16,6 +16,7 @@ import numpy as np
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blocks import masses, row_blocks, rows_of
 from sketchmeans.certificate.objective import cluster_sums, memberships
+from sketchmeans.checkpoints import Stage
 from sketchmeans.engine import ALONE, Crew, Run
 from sketchmeans.lowrank.result import Cost
 from sketchmeans.operators import FeatureOperator, NewPoints
@@ -124,13 +125,32 @@ def refine_by_landmarks(
     run : Run
         Does not change the result.
     """
-    plain, mass = operator.unweighted(), masses(weights, len(labels))
-    sums = _padded(cluster_sums(plain, labels, weights, run.part(0, n_iter + 1)), n_clusters)
+    with run.checkpoint.stage("landmark-refine", len(labels), n_clusters, n_iter) as stage:
+        plain = operator.unweighted()
+        return _iterated(plain, labels, n_clusters, n_iter, diagonal, weights, run, stage)
+
+
+def _iterated(
+    plain: FeatureOperator,
+    labels: IntArray,
+    n_clusters: int,
+    n_iter: int,
+    diagonal: FloatArray,
+    weights: FloatArray | None,
+    run: Run,
+    stage: Stage,
+) -> RefinedByLandmarks:
+    """Run the iterations of ``refine_by_landmarks``, from where a stage has come to."""
+    mass = masses(weights, len(labels))
     stream = Cost(entries=plain.stream_entries, distances=plain.stream_distances)
-    cost = stream
     trace = float(diagonal @ mass)
-    objectives: list[float] = []
-    for index in range(n_iter):
+    if stage.state is None:
+        sums = _padded(cluster_sums(plain, labels, weights, run.part(0, n_iter + 1)), n_clusters)
+        cost, objectives = stream, list[float]()
+    else:
+        labels, sums = stage.state["labels"], stage.state["sums"]
+        cost, objectives = Cost(*stage.state["cost"]), stage.state["objectives"].tolist()
+    for index in range(len(objectives), n_iter):
         sizes = np.bincount(labels, mass, n_clusters).astype(np.float64)
         centroids = LandmarkCentroids.of(plain, sums, sizes)
         objectives.append(trace - float(sizes @ centroids.squared_norms))
@@ -140,6 +160,9 @@ def refine_by_landmarks(
         same, inertia = np.array_equal(before, labels), float(squares @ mass)
         if same:
             break
+        if index + 1 < n_iter:
+            so_far = {"labels": labels, "sums": sums, "cost": cost.parts}
+            stage.offer(lambda: so_far | {"objectives": np.array(objectives)})  # noqa: B023
     return RefinedByLandmarks(labels, centroids, inertia, sums, tuple(objectives), cost)
 
 

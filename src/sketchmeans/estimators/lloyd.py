@@ -7,12 +7,14 @@ distance ‖Φ(xᵢ) − μⱼ‖² of the paper's eq. (4), in n × K memory.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from sketchmeans._arrays import Array, FloatArray, IntArray
 from sketchmeans.blocks import masses, row_blocks
 from sketchmeans.certificate.objective import memberships
+from sketchmeans.checkpoints import Stage
 from sketchmeans.engine.run import ALONE, Run
 from sketchmeans.lowrank.result import Cost
 from sketchmeans.operators import KernelOperator
@@ -93,6 +95,28 @@ class Refined:
     """The exact objective of the labels before each iteration; never rises if K ≽ 0."""
     cost: Cost
 
+    def state(self) -> dict[str, Any]:
+        """Return it for a checkpoint; see ``restored``."""
+        return {
+            "ended": True,
+            "labels": self.labels,
+            "before": self.centroids.labels,
+            "sizes": self.centroids.sizes,
+            "squared_norms": self.centroids.squared_norms,
+            "numbers": np.array([self.inertia, self.reach]),
+            "objectives": np.array(self.objectives),
+            "cost": self.cost.parts,
+        }
+
+    @classmethod
+    def restored(cls, state: dict[str, Any], weights: FloatArray | None) -> Refined:
+        """Return what ``state`` was of."""
+        means = state["before"], weights, state["sizes"], state["squared_norms"]
+        inertia, reach = state["numbers"].tolist()
+        objectives = tuple(state["objectives"].tolist())
+        centroids = FeatureCentroids(*means)
+        return cls(state["labels"], centroids, inertia, reach, objectives, Cost(*state["cost"]))
+
 
 def refine(
     operator: KernelOperator,
@@ -126,12 +150,43 @@ def refine(
     run : Run
         Does not change the result.
     """
-    plain = operator.unweighted()
+    with run.checkpoint.stage("refine", len(labels), n_clusters, n_iter) as stage:
+        if stage.state is not None and stage.state["ended"]:
+            return Refined.restored(stage.state, weights)
+        refined = _iterated(
+            operator.unweighted(),
+            labels,
+            n_clusters,
+            n_iter=n_iter,
+            weights=weights,
+            repair=repair,
+            run=run,
+            stage=stage,
+        )
+        stage.finish(refined.state)
+    return refined
+
+
+def _iterated(
+    plain: KernelOperator,
+    labels: IntArray,
+    n_clusters: int,
+    *,
+    n_iter: int,
+    weights: FloatArray | None,
+    repair: bool,
+    run: Run,
+    stage: Stage,
+) -> Refined:
+    """Run the iterations of ``refine``, from where a stage has come to."""
     mass = masses(weights, len(labels))
     diagonal: FloatArray | None = None
     objectives: list[float] = []
     cost = Cost()
-    for index in range(n_iter):
+    if stage.state is not None:
+        labels, diagonal = stage.state["labels"], stage.state["diagonal"]
+        objectives, cost = stage.state["objectives"].tolist(), Cost(*stage.state["cost"])
+    for index in range(len(objectives), n_iter):
         members = memberships(labels, weights, n_clusters)
         result = plain.multiply(members, run.part(index, n_iter))
         cost += Cost(1, result.entries)
@@ -147,6 +202,9 @@ def refine(
             fill_empty(labels, nearest * mass, n_clusters)
         if np.array_equal(labels, centroids.labels):
             break
+        if index + 1 < n_iter:
+            so_far = {"ended": False, "labels": labels, "diagonal": diagonal, "cost": cost.parts}
+            stage.offer(lambda: so_far | {"objectives": np.array(objectives)})  # noqa: B023
     assert diagonal is not None
     reach = _reach(labels, centroids, np.sqrt(np.maximum(diagonal, 0.0)), mass)
     return Refined(labels, centroids, inertia, reach, tuple(objectives), cost)

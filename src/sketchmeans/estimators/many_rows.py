@@ -17,7 +17,9 @@ from scipy import sparse
 
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blocks import first_distinct, masses, row_blocks
+from sketchmeans.checkpoints import NOTHING, Checkpoint, Stage
 from sketchmeans.engine import Crew
+from sketchmeans.estimators.iterating import State
 from sketchmeans.rows import Rows
 
 MANY = 40_000
@@ -260,22 +262,6 @@ class _Optional:
 
 
 @dataclass(frozen=True)
-class State:
-    """Where Lloyd's iterations are."""
-
-    centers: FloatArray
-    """From the middle on."""
-    labels: Sequence[IntArray] = ()
-    """Of each block, from the centers before; of these where they have settled."""
-    n_iter: int = 0
-    inertia: float = np.inf
-    settled: bool = False
-    """Whether the last iteration changed no label."""
-    still: bool = False
-    """Whether the centers moved by less than ``tol``."""
-
-
-@dataclass(frozen=True)
 class Lloyd:
     """Lloyd's iterations over blocks of rows, which stop as scikit-learn's do.
 
@@ -288,6 +274,7 @@ class Lloyd:
     middle: FloatArray
     max_iter: int
     tol: float
+    checkpoint: Checkpoint = NOTHING
 
     def finish(self, starts: Sequence[FloatArray]) -> tuple[State, int]:
         """Try each start for some iterations, and the best to its end; return it, and its index."""
@@ -316,6 +303,17 @@ class Lloyd:
     def _run(self, state: State, max_iter: int, total: Spread) -> State:
         variance = total.squares / total.mass - np.square(total.sums / total.mass)
         still = self.tol * float(np.maximum(variance, 0).mean())
+        with self.checkpoint.stage("k-means-all", max_iter) as stage:
+            if stage.state is not None:
+                state = State.restored(stage.state)
+            state = self._iterated(state, max_iter, total, still, stage)
+            if state.labels:
+                stage.finish(state.saved)
+        return state
+
+    def _iterated(
+        self, state: State, max_iter: int, total: Spread, still: float, stage: Stage
+    ) -> State:
         while state.n_iter < max_iter and not (state.settled or state.still):
             labels, sums, mass = self._step(state.centers)
             centers = self._moved(state.centers, sums, mass)
@@ -330,6 +328,7 @@ class Lloyd:
                 settled=same and bool(mass.all()),
                 still=bool(shift <= still),
             )
+            stage.offer(state.saved)
         return state
 
     def _step(self, centers: FloatArray) -> tuple[list[IntArray], FloatArray, FloatArray]:

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans.blocks import BLOCK
+from sketchmeans.checkpoints import NOTHING, Checkpoint
 from sketchmeans.engine import tile_rows
 from sketchmeans.engine.run import Run
 from sketchmeans.engine.strips import strip_length
@@ -80,6 +81,10 @@ class Plan:
         """Return the plan of a fit that has one stage more."""
         return replace(self, peak=max(self.peak, size), stages={**self.stages, name: size})
 
+    def kept_by(self, checkpoint: Checkpoint) -> Plan:
+        """Return the same plan with this checkpoint."""
+        return replace(self, run=replace(self.run, checkpoint=checkpoint))
+
 
 def copied_bytes(given: Any, checked: Any) -> int:
     """Return what checked data take beyond those that were given; 0 where they are the same."""
@@ -118,6 +123,7 @@ class Budget:
     n_refine: int = 0
     walks: bool = False
     """Whether K-means starts from walks on the graph of the neighbours kernel."""
+    checkpoint: Checkpoint = NOTHING
 
     def plan(self, method: Method, ask: Request) -> Plan:
         """Choose threads, packing and side-by-side starts; refuse what cannot keep the limit.
@@ -132,7 +138,8 @@ class Budget:
         without = {"packs": (False,)} if spills(self.operator) else {}
         chosen = choose(peak, self.n_threads, starts, self.limit, **without)
         if chosen is not None:
-            return replace(chosen, stages=self._stages(method, ask, chosen.run, chosen.n_starts))
+            stages = self._stages(method, ask, chosen.run, chosen.n_starts)
+            return replace(chosen, stages=stages).kept_by(self.checkpoint)
         assert self.limit is not None
         least = self._peak(method, ask, Run(pack=False), 1)
         if isinstance(self.operator, NeighborOperator):

@@ -383,7 +383,7 @@ def proof_plan(
 
     chosen = choose(peak, run.n_threads, 1, limit)
     if chosen is not None:
-        return chosen
+        return chosen.kept_by(run.checkpoint)
     assert limit is not None
     raise MemoryError(
         f"{called('memory_limit')}={human(limit)} cannot be kept: blocks of {size:,} samples need "

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans._arrays import FloatArray
@@ -32,6 +31,7 @@ from sketchmeans.estimators.embedded import (
     stored_rows,
     unweighted_rows,
 )
+from sketchmeans.estimators.expecting import expected_work
 from sketchmeans.estimators.foreseen import Foreseen
 from sketchmeans.estimators.memory import Budget, Plan, parse_bytes
 from sketchmeans.estimators.progress import FitProgress
@@ -116,7 +116,7 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         """Fit the embedding: everything of a fit but K-means. Scratch files lie in the folder."""
         with progress.stage("prepare"):
             self._check_options()
-            random_state = check_random_state(self.random_state)
+            random_state = progress.checkpoint.random_state(self.random_state)
             seeds = random_state.randint(2**31 - 1, size=2)
             if isinstance(X, ColumnStream):
                 return self._embed_stream(X, sample_weight, random_state)
@@ -127,6 +127,7 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             decision = decide(self, operator)
             if isinstance(data.X, Rows):
                 refuse_elsewhere(self, decision, operator)
+            progress.checkpoint.belongs_to(lambda: self._identified(data))
         low_rank, plan, width, cost = self._approximate(
             data, decision, dtype, int(seeds[0]), progress
         )
@@ -174,19 +175,19 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         name, fraction = decision.method, is_fraction(self.rank)
         method = METHODS[name]
         ask = request_of(self, operator, decision.method, decision.n_passes, seed)
-        budget = self._budget(data, decision, dtype)
+        budget = replace(self._budget(data, decision, dtype), checkpoint=progress.checkpoint)
         cost = Cost()
         while True:
             ask, plan = self._fitting_plan(method, ask, budget)
             take_plan(data.X, plan.run.n_threads)
+            progress.expect(expected_work(operator, method, ask, decision, self._n_clusters))
             work = None if method.landmarks else work_of(operator, decision.n_passes)
             with progress.stage("kernel passes", work) as tick:
                 run = replace(plan.run, progress=tick)
                 low_rank = approximate(operator, name, replace(ask, run=run))
             if name == "one-pass":
                 progress.split("kernel passes", low_rank.cost.seconds, "recover")
-            cost += low_rank.cost
-            found = len(low_rank.eigenvalues)
+            cost, found = cost + low_rank.cost, len(low_rank.eigenvalues)
             if not fraction:
                 break
             if (needed := low_rank.rank_for(float(self.rank))) is not None:
@@ -281,8 +282,7 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
                 )
             low_rank = low_rank.truncate(needed)
         self.n_features_in_ = stream.n_samples
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self.__dict__.pop("feature_names_in_", None)
         embedding, dual = unweighted_rows(low_rank, None, stream.dtype)
         threads = count_threads(self.n_jobs)
         return Embedded(
@@ -302,7 +302,7 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
     def _check_stream(self, stream: ColumnStream, sample_weight: Any) -> int:
         """Refuse what a stream cannot serve; return the rank to recover."""
         unread = {"gamma", "degree", "coef0", "kernel_params", "sketch", "precision"}
-        unread |= {"n_landmarks", "memory_limit"}  # what a stream needs it has allocated
+        unread |= {"n_landmarks", "memory_limit", "checkpoint"}  # its long work is done
         if self.kernel != "precomputed":
             unread.add("kernel")
         if self.method != "one-pass":

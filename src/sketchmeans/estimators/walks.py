@@ -63,6 +63,7 @@ def cluster_rows(estimator: Any, embedded: Embedded, n_clusters: int) -> Walked:
         embedded.weights,
         side_by_side=embedded.plan.n_starts,
         n_threads=embedded.plan.run.n_threads,
+        checkpoint=embedded.plan.run.checkpoint,
     )
     return Walked(found, None, Cost())
 
@@ -94,7 +95,9 @@ def walk(model: KMeans, seeds: Any, embedded: Embedded) -> Walked:
         Y = F @ whole.dual
         for steps, scale in _walks(embedded.low_rank.eigenvalues[: Y.shape[1]], n_clusters):
             some = np.ascontiguousarray(Y[:, : len(scale)] * scale)
-            start = starts_of(model, seeds, some, mass, embedded.plan.n_starts)[0]
+            start = starts_of(
+                model, seeds, some, mass, embedded.plan.n_starts, embedded.plan.run.checkpoint
+            )[0]
             tried = _refined(F, masses(mass, len(rows)), start, embedded.decision.n_refine, steps)
             if best is None or tried.within > best.within * (1 + n * np.finfo(float).eps):
                 best = tried
@@ -137,7 +140,7 @@ def _walks(values: FloatArray, n_clusters: int) -> list[tuple[float | None, Floa
 class _Tried:
     """A start after a walk, refined."""
 
-    start: KMeans
+    start: BestStart
     steps: float | None
     labels: IntArray
     sums: FloatArray
@@ -150,9 +153,11 @@ class _Tried:
         return float((np.square(self.sums[:, full]).sum(axis=0) / self.sizes[full]).sum())
 
 
-def _refined(F: Any, mass: FloatArray, start: KMeans, n_iter: int, steps: float | None) -> _Tried:
+def _refined(
+    F: Any, mass: FloatArray, start: BestStart, n_iter: int, steps: float | None
+) -> _Tried:
     """Run Lloyd iterations on the rows of F from the labels of a start."""
-    labels, n_clusters = start.labels_, start.n_clusters
+    labels, n_clusters = start.labels_, len(start.cluster_centers_)
     for _ in range(n_iter):
         sums, sizes = _sums(F, mass, labels, n_clusters)
         means = np.divide(sums, sizes, out=np.zeros_like(sums), where=sizes > 0)

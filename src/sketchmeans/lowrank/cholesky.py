@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import linalg
 
@@ -93,6 +95,31 @@ class _Factor:
             rows = subsample(weighty(operator), rows_for_centers(columns), seed)
             columns = min(columns, len(rows))
         return cls(operator, columns, tolerance, seed, run, rows)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """What tells one factor from another: samples, columns at the most."""
+        return len(self.rows), self.columns
+
+    def state(self) -> dict[str, Any]:
+        """Return how far it has grown, for a checkpoint."""
+        return {
+            "F": self.F[:, : self.count],
+            "left": self.left,
+            "pivots": np.array(self.pivots, np.int64),
+            "numbers": np.array([self.eta, self.rounding, self.negative]),
+            "entries": int(self.entries),
+        }
+
+    def restore(self, state: dict[str, Any] | None) -> None:
+        """Go on from such a state, if there is one."""
+        if state is None:
+            return
+        self._make_room(len(state["pivots"]))
+        self.F[:, : len(state["pivots"])] = state.pop("F")
+        self.left, self.pivots = state["left"], state["pivots"].tolist()
+        self.eta, self.rounding, self.negative = state["numbers"].tolist()
+        self.entries = state["entries"]
 
     def approximation(self, rank: int, seed: int) -> LowRank:
         """Return K ≈ FFᵀ; if F was that of a subsample, from the columns of its pivots."""
@@ -221,8 +248,12 @@ def greedy_cholesky(
     memory.
     """
     factor = _Factor.begun(operator, columns, rank, tolerance, 0, run)
-    while factor.wants_more():
-        factor.add([int(factor.left.argmax())])
+    with run.checkpoint.stage("greedy", *factor.sizes) as stage:
+        factor.restore(stage.state)
+        while factor.wants_more():
+            factor.add([int(factor.left.argmax())])
+            stage.offer(factor.state)
+        stage.finish(factor.state)
     return factor.approximation(rank, 0)
 
 
@@ -248,12 +279,22 @@ def rp_cholesky(
     """
     random = np.random.default_rng(seed)
     factor = _Factor.begun(operator, columns, rank, tolerance, seed, run)
-    while factor.wants_more():
-        p = factor.left / factor.left.sum()
-        proposed = random.choice(len(p), batch, p=p)
-        accepted = _accept(factor, proposed, random)[: factor.columns - factor.count]
-        if accepted:
-            factor.add(accepted)
+
+    def state() -> dict[str, Any]:
+        return factor.state() | {"random": random.bit_generator.state}
+
+    with run.checkpoint.stage("random-pivots", *factor.sizes, batch) as stage:
+        if stage.state is not None:
+            factor.restore(stage.state)
+            random.bit_generator.state = stage.state["random"]
+        while factor.wants_more():
+            p = factor.left / factor.left.sum()
+            proposed = random.choice(len(p), batch, p=p)
+            accepted = _accept(factor, proposed, random)[: factor.columns - factor.count]
+            if accepted:
+                factor.add(accepted)
+            stage.offer(state)
+        stage.finish(state)
     return factor.approximation(rank, seed)
 
 

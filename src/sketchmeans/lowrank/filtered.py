@@ -61,9 +61,15 @@ def filtered(operator: KernelOperator, *, rank: int, seed: int = 0, run: Run = A
     random = np.random.default_rng(seed)
     V: FloatArray = random.standard_normal((operator.shape[0], block_width(rank)))
     best, rounds = np.inf, 0
-    with OneBlasThread():
-        ends = _ends(operator, seed, run)
-        V, spent = orthonormalise(V, EPS), ends.cost
+    sizes = operator.shape[0], block_width(rank), seed
+    with OneBlasThread(), run.checkpoint.stage("filter", *sizes) as stage:
+        if stage.state is None:
+            ends = _ends(operator, seed, run)
+            V, spent = orthonormalise(V, EPS), ends.cost
+        else:
+            low, high, least, best = stage.state["numbers"].tolist()
+            V, spent = stage.state["V"], Cost(*stage.state["spent"])
+            ends, rounds = _Ends(low, high, least, spent), stage.state["rounds"]
         while True:
             result, eta, one = measured_pass(operator, V, seed, run)
             spent += one
@@ -82,6 +88,9 @@ def filtered(operator: KernelOperator, *, rank: int, seed: int = 0, run: Run = A
                 break
             V, one = _filter(operator, V, result.W, degree, values, ends.low, run)
             spent += one
+            numbers = np.array([ends.low, ends.high, ends.least, best])
+            so_far = {"V": V, "spent": spent.parts, "numbers": numbers, "rounds": rounds}
+            stage.offer(lambda: so_far)  # noqa: B023 - called at once
     rounding, checked = operator.rounding(seed)
     found = recover(
         replace(result, diagonal=operator.diagonal()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -42,6 +43,12 @@ class Cost:
     """Time that the engine took for the passes of a sketch; the rest of the time was recovery."""
     distances: int = 0
     """Distances between samples and anchors."""
+
+    @property
+    def parts(self) -> list[Any]:
+        """What it is made of, as ``Cost`` takes it."""
+        entries = int(self.entries), int(self.audit_entries)
+        return [int(self.passes), *entries, float(self.seconds), int(self.distances)]
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(

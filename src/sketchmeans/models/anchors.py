@@ -15,9 +15,9 @@ from scipy import sparse
 from sketchmeans._arrays import Array
 from sketchmeans.blocks import rows_of
 from sketchmeans.checks import check_count
+from sketchmeans.container import ModelFileError
 from sketchmeans.kernels.neighbors import MOST_GRAPHS
 from sketchmeans.models.checks import INTEGERS, Spec, check_flag, check_range, checked_csr
-from sketchmeans.models.container import ModelFileError
 from sketchmeans.operators import NeighborFeatures, NeighborPoints
 from sketchmeans.operators.anchors import Anchors, Frame
 from sketchmeans.text import called

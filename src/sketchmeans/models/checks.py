@@ -12,7 +12,7 @@ from scipy import sparse
 from sketchmeans._arrays import Array
 from sketchmeans.blocks import row_blocks
 from sketchmeans.checks import check_number
-from sketchmeans.models.container import ModelFileError
+from sketchmeans.container import ModelFileError
 
 FLOATS = ("<f4", "<f8")
 INTEGERS = ("<i4", "<i8")

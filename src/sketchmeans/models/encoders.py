@@ -9,9 +9,9 @@ from sklearn.preprocessing import OneHotEncoder
 
 from sketchmeans._arrays import Array
 from sketchmeans.checks import check_count
+from sketchmeans.container import ModelFileError
 from sketchmeans.models import texts
 from sketchmeans.models.checks import Spec, check_flag, check_range
-from sketchmeans.models.container import ModelFileError
 from sketchmeans.models.steps import Kind
 
 MOST_CELLS = 500_000

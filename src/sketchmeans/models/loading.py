@@ -11,18 +11,18 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from sketchmeans._arrays import Array
-from sketchmeans.estimators.landmark_lloyd import LandmarkCentroids
-from sketchmeans.estimators.lloyd import FeatureCentroids
-from sketchmeans.estimators.parts import Parts, put_together
-from sketchmeans.models import pipelines, preparation, texts
-from sketchmeans.models.checks import check_range
-from sketchmeans.models.container import (
+from sketchmeans.container import (
     Entry,
     ModelFileError,
     check_regular,
     read_arrays,
     read_header,
 )
+from sketchmeans.estimators.landmark_lloyd import LandmarkCentroids
+from sketchmeans.estimators.lloyd import FeatureCentroids
+from sketchmeans.estimators.parts import Parts, put_together
+from sketchmeans.models import pipelines, preparation, texts
+from sketchmeans.models.checks import check_range
 from sketchmeans.models.points import restore
 from sketchmeans.models.schema import (
     ESTIMATORS,
@@ -60,7 +60,7 @@ def load(path: str | os.PathLike[str]) -> Model | Pipeline:
         A ValueError: the file is no model, is damaged, or was written by a newer sketchmeans.
     """
     with _opened(path) as (file, header, entries):
-        return _model_of(header, read_arrays(file, entries))
+        return _model_of(header, dict(read_arrays(file, entries)))
 
 
 def read_description(path: str | os.PathLike[str]) -> dict[str, Any]:

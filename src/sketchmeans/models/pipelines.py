@@ -8,8 +8,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans._arrays import Array
+from sketchmeans.container import ModelFileError
 from sketchmeans.models.checks import Spec, check_flag
-from sketchmeans.models.container import ModelFileError
 from sketchmeans.models.encoders import Encoder
 from sketchmeans.models.steps import Imputer, Kind, Scaler, is_short_text
 

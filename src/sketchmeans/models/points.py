@@ -15,6 +15,7 @@ from scipy import sparse
 
 from sketchmeans._arrays import Array
 from sketchmeans.checks import check_count, check_number
+from sketchmeans.container import ModelFileError
 from sketchmeans.kernels import KERNELS, Kernel, Statistic, n_monomials
 from sketchmeans.kernels.points import Prepared
 from sketchmeans.models import anchors
@@ -29,7 +30,6 @@ from sketchmeans.models.checks import (
     checked_csr,
     prefixed,
 )
-from sketchmeans.models.container import ModelFileError
 from sketchmeans.operators import (
     DataOperator,
     FeatureMapOperator,

@@ -11,9 +11,9 @@ from typing import Any
 
 from sketchmeans._arrays import Array
 from sketchmeans.checks import check_count
+from sketchmeans.container import ModelFileError
 from sketchmeans.models import texts
 from sketchmeans.models.checks import Spec
-from sketchmeans.models.container import ModelFileError
 
 EncodedColumn = tuple[int, str, tuple[str, ...]]
 """The first feature of a column of text, its name, and its categories, a feature each."""

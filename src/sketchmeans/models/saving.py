@@ -16,11 +16,11 @@ from sklearn.utils.validation import check_is_fitted
 from sketchmeans._arrays import Array
 from sketchmeans._package import __version__
 from sketchmeans.atomic import refuse_existing, whole_file
+from sketchmeans.container import MOST_HEADER, ModelFileError, parse, place, write
 from sketchmeans.estimators.landmark_lloyd import LandmarkCentroids
 from sketchmeans.estimators.parts import check_options, parts_of
 from sketchmeans.models import pipelines, preparation, texts
 from sketchmeans.models.checks import prefixed
-from sketchmeans.models.container import MOST_HEADER, ModelFileError, parse, place, write
 from sketchmeans.models.points import arrays_of, describe
 from sketchmeans.models.schema import ESTIMATORS, Model, check, extras_of
 from sketchmeans.operators import GivenRows
@@ -160,6 +160,7 @@ def _take_apart(
 def _parameters(model: Any) -> dict[str, Any]:
     """Return the parameters, as far as a file can hold them."""
     parameters: dict[str, Any] = model.get_params(deep=False)
+    del parameters["checkpoint"]  # a folder of this machine, and of this fit
     if callable(parameters["kernel"]):
         describe(parameters["kernel"])  # raises, and says what to do
     check_options(model)

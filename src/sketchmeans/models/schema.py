@@ -12,12 +12,12 @@ from typing import Any
 from sketchmeans.certificate import Certificate
 from sketchmeans.certificate.proving import LEVELS
 from sketchmeans.checks import check_choice, check_count, check_number
+from sketchmeans.container import Entry, ModelFileError
 from sketchmeans.estimators import FullKernelKMeans, KernelEmbedding, KernelKMeans
 from sketchmeans.estimators.parts import check_options
 from sketchmeans.lowrank import METHODS
 from sketchmeans.models import pipelines, preparation, texts
 from sketchmeans.models.checks import FLOATS, Check, Spec, check_flag, check_non_negative
-from sketchmeans.models.container import Entry, ModelFileError
 from sketchmeans.models.points import sizes_of, specs_of
 from sketchmeans.models.steps import OUTPUTS, is_short_text
 from sketchmeans.text import called
@@ -158,6 +158,8 @@ def _check_parameters(parameters: Any, cls: type[Model]) -> None:
         raise ModelFileError(f"its parameters are not those of {cls.__name__}.")
     if "kernel" not in parameters:
         raise ModelFileError("its parameters name no kernel.")
+    if parameters.get("checkpoint") is not None:
+        raise ModelFileError("its parameters name a folder for checkpoints, which no model does.")
     for name, value in parameters.items():
         _check_scalars(name, value if name == "kernel_params" else {name: value})
     if not isinstance(parameters.get("random_state"), int | None):

@@ -17,9 +17,9 @@ from sklearn.preprocessing import StandardScaler
 
 from sketchmeans._arrays import Array
 from sketchmeans.checks import check_count
+from sketchmeans.container import ModelFileError
 from sketchmeans.models import texts
 from sketchmeans.models.checks import FLOATS, INTEGERS, Spec, check_flag, check_range
-from sketchmeans.models.container import ModelFileError
 
 OUTPUTS = (None, "default", "pandas", "polars")
 """What ``set_output`` may have asked of ``transform``."""

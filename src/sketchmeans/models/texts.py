@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from sketchmeans._arrays import Array
+from sketchmeans.container import ModelFileError
 from sketchmeans.models.checks import Spec
-from sketchmeans.models.container import ModelFileError
 
 
 def as_arrays(prefix: str, texts: Sequence[str]) -> dict[str, Array]:

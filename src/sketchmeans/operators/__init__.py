@@ -8,7 +8,7 @@ K̂ = FFᵀ by a feature map, streamed; its maps are ``monomials`` (a polynomial
 ``anchors`` and ``gram``). ``streams`` and ``strips`` are the plans of a stream and of a pass: the
 same here and on a cluster. ``cross`` is the kernel between new points and the samples.
 
-Operators know nothing of methods. May import: kernels, engine.
+Operators know nothing of methods. May import: kernels, checkpoints, engine.
 """
 
 from sketchmeans.operators.base import KernelOperator, NewPoints

@@ -15,6 +15,7 @@ import numpy as np
 
 from sketchmeans._arrays import Array, FloatArray, IntArray
 from sketchmeans.blocks import BLOCK, row_blocks, rows_of
+from sketchmeans.checkpoints import first_rows
 from sketchmeans.engine import (
     ALONE,
     Crew,
@@ -183,16 +184,22 @@ class KernelOperator(ABC):
 
         Of all samples, or of ``rows``; the data are prepared a block at a time.
         """
-        X = self.data
-        R = np.empty((self.shape[0] if rows is None else len(rows), count))
+        X, n = self.data, self.shape[0] if rows is None else len(rows)
+        blocks = row_blocks(n, self.rows_at_once(count))
 
-        def compute(part: slice) -> None:
+        def compute(index: int) -> None:
+            part = blocks[index]
             cross = landmarks.against(rows_of(X, part) if rows is None else X[rows[part]])
             everything = slice(0, cross.shape[0]), slice(0, count)
             R[part] = cross.tile(*everything, np.empty(cross.shape))
 
-        with Crew(run.n_threads) as crew:
-            crew.each(compute, row_blocks(len(R), self.rows_at_once(count)))
+        def state(done: int) -> dict[str, Any]:
+            return first_rows({"R": R}, blocks[done - 1].stop)
+
+        stage_of = run.checkpoint.stage("columns", n, count)
+        with Crew(run.n_threads) as crew, stage_of as stage:
+            R = np.empty((n, count)) if stage.state is None else stage.state["R"]
+            stage.each(crew, compute, len(blocks), state)
         refuse_infinite(R)
         return R
 

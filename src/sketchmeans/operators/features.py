@@ -194,7 +194,7 @@ class FeatureOperator(KernelOperator):
             return stream_elsewhere(
                 self, source, work, given, size=size, stay=stay, name=name, run=run
             )
-        return stream_here(self, work, given, size=size, sums=sums, run=run, crew=crew)
+        return stream_here(self, work, given, size=size, sums=sums, name=name, run=run, crew=crew)
 
     def gram(self, near: FloatArray, run: Run = ALONE) -> Gram:
         """Return FᵀF and FᵀJF from one stream; ``near`` is anything close to Fᵀu.

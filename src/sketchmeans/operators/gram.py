@@ -26,20 +26,21 @@ def sums_densely() -> bool:
     return engine_name() == "native"
 
 
-def dense_counts(found: Iterable[list[IntArray]], width: int, crew: Crew) -> FloatArray:
-    """Return in how many rows any two columns meet, right of the diagonal.
+def add_counts(found: Iterable[list[IntArray]], G: FloatArray, crew: Crew) -> None:
+    """Add in how many rows any two columns meet, right of the diagonal.
 
-    Memory: the result. Each thread takes some rows of it.
+    Each thread takes some rows of the result.
 
     Parameters
     ----------
     found : iterable of lists of arrays
         The columns of rows, which rise in every row.
-    width : int
+    G : array of shape (columns, columns)
+        What it is added to; nothing of it is left to do when ``found`` is asked for more.
     crew : Crew
         Has nothing to do when it is asked.
     """
-    G = np.zeros((width, width))
+    width = len(G)
     ends = _stripes(width, max(_STRIPES, 2 * crew.n_threads))
     ones = np.ones((0, 0))
     for parts in found:
@@ -54,7 +55,6 @@ def dense_counts(found: Iterable[list[IntArray]], width: int, crew: Crew) -> Flo
                 compiled().add_gram(columns, ones[: len(columns)], *stripe, G)
 
         crew.each(add, pairwise(ends))
-    return G
 
 
 def span_pairs(columns: IntArray, root: FloatArray, width: int) -> Any:

@@ -16,6 +16,7 @@ from scipy import sparse
 
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blocks import row_blocks, rows_of
+from sketchmeans.checkpoints import first_rows
 from sketchmeans.engine import ALONE, Crew, Run
 from sketchmeans.engine.nearest import PackedAnchors
 from sketchmeans.kernels.neighbors import NeighborOptions
@@ -30,7 +31,7 @@ from sketchmeans.operators.anchors import (
 from sketchmeans.operators.base import NewPoints
 from sketchmeans.operators.cross import CrossKernel
 from sketchmeans.operators.features import FeatureOperator, product_block
-from sketchmeans.operators.gram import dense_counts, finished, span_pairs, sums_densely
+from sketchmeans.operators.gram import add_counts, finished, span_pairs, sums_densely
 from sketchmeans.operators.neighbor_features import (
     NeighborFeatures,
     NeighborPoints,
@@ -248,24 +249,33 @@ class NeighborOperator(FeatureOperator):
 
     def _counted(self, run: Run) -> tuple[FloatArray, FloatArray]:
         """Return in how many samples two anchors meet, and ‖F_i‖²; threads share one matrix."""
-        lengths = np.empty(self.shape[0])
-        spans = row_blocks(self.shape[0], self.span_rows())
+        n, width = self.shape[0], self.map.count
+        spans = row_blocks(n, self.span_rows())
 
-        def visited() -> Iterator[list[IntArray]]:
+        def visited(done: int) -> Iterator[list[IntArray]]:
             at_once = len(spans) if self.holds else run.n_threads
-            for first in range(0, len(spans), at_once):
+            for first in range(done, len(spans), at_once):
                 group = range(first, min(first + at_once, len(spans)))
                 crew.each(visit, group)
                 yield [found.pop(index) for index in group]
                 run.report(group.stop, len(spans))
+                stage.offer(partial(state, group.stop))
+
+        def state(done: int) -> dict[str, Any]:
+            return first_rows({"lengths": lengths}, spans[done - 1].stop) | {"G": G, "done": done}
 
         def visit(index: int) -> None:
             found[index] = self.anchors_of(spans[index])
             lengths[spans[index]] = self.lengths_of(spans[index], found[index])
 
         found: dict[int, IntArray] = {}
-        with Crew(run.n_threads) as crew:
-            return dense_counts(visited(), self.map.count, crew), lengths
+        with Crew(run.n_threads) as crew, run.checkpoint.stage("counts", n, width) as stage:
+            G, lengths, done = np.zeros((width, width)), np.empty(n), 0
+            if stage.state is not None:
+                G, lengths, done = (stage.state[name] for name in ("G", "lengths", "done"))
+            add_counts(visited(done), G, crew)
+            stage.finish(partial(state, len(spans)))
+        return G, lengths
 
     def lengths_of(self, rows: slice, columns: IntArray) -> FloatArray:
         """Return ‖F_i‖² of samples whose nearest anchors are known."""

@@ -24,6 +24,7 @@ import numpy as np
 
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blocks import row_blocks
+from sketchmeans.checkpoints import Stage, first_rows
 from sketchmeans.engine import Crew, Run
 from sketchmeans.rows import Kept, Part, Ran, Rows, TreeSum
 
@@ -85,11 +86,11 @@ def span_rows(n: int, block: int) -> int:
 
 
 class _Joined:
-    """Arrays of all rows, filled by spans."""
+    """Arrays of all rows, filled by spans; the first rows may be known."""
 
-    def __init__(self, n: int) -> None:
+    def __init__(self, n: int, arrays: Kept = ()) -> None:
         self._n, self._lock = n, threading.Lock()
-        self.arrays: Kept = ()
+        self.arrays = arrays
 
     def put(self, rows: slice, kept: Kept) -> None:
         with self._lock:
@@ -106,12 +107,13 @@ def stream_here(
     *,
     size: int,
     sums: bool,
+    name: str,
     run: Run,
     crew: Crew | None = None,
 ) -> Ran:
     """Run a stream on threads: memory is what is kept, and with ``sums`` a sum per thread."""
-    spans = row_blocks(operator.shape[0], size)
-    joined, total = _Joined(operator.shape[0]), TreeSum()
+    n = operator.shape[0]
+    spans = row_blocks(n, size)
     found: dict[int, Any] = {}
 
     def compute(index: int) -> None:
@@ -120,15 +122,36 @@ def stream_here(
         joined.put(rows, part.kept)
         found[index] = part.summand
 
-    with Crew(run.n_threads) if crew is None else nullcontext(crew) as crew:
-        at_once = crew.n_threads if sums else len(spans)
-        for first in range(0, len(spans), at_once):
-            group = range(first, min(first + at_once, len(spans)))
-            crew.each(compute, group, partial(_report, run, first, len(spans)))
-            for index in group:
+    def state(done: int) -> dict[str, Any]:
+        kept = {f"kept{index}": whole for index, whole in enumerate(joined.arrays)}
+        known = first_rows(kept, spans[done - 1].stop)
+        return {"arrays": len(kept), **known, **total.state(), "done": done}
+
+    # What is kept may depend on whether there is room for it.
+    stage_of = run.checkpoint.stage(name, n, size, int(run.pack))
+    with Crew(run.n_threads) if crew is None else nullcontext(crew) as crew, stage_of as stage:
+        done, joined, total = _begun(stage, n)
+        at_once = crew.n_threads if sums else max(len(spans), 1)
+        while done < len(spans):
+            group = range(done, min(done + at_once, len(spans)))
+            taken = stage.until_due(group)
+            crew.each(compute, taken, partial(_report, run, done, len(spans)))
+            for index in range(done, taken.next):
                 if (part := found.pop(index)) is not None:
                     total.add(part)
+            done = taken.next
+            if done < len(spans):
+                stage.offer(partial(state, done))
+        stage.finish(partial(state, done))
     return Ran(joined.arrays, total.total())
+
+
+def _begun(stage: Stage, n: int) -> tuple[int, _Joined, TreeSum]:
+    """Return the spans that are done, and what they gave: none, or what a stage has saved."""
+    if stage.state is None:
+        return 0, _Joined(n), TreeSum()
+    known = tuple(stage.state[f"kept{index}"] for index in range(stage.state["arrays"]))
+    return stage.state["done"], _Joined(n, known), TreeSum.restored(stage.state)
 
 
 def _report(run: Run, before: int, total: int, done: int) -> None:

@@ -1,4 +1,4 @@
-"""The file of a stored model: a JSON header and raw arrays, each with a checksum.
+"""The file of a stored model or of a part of a checkpoint: JSON and raw arrays with checksums.
 
 ::
 
@@ -22,7 +22,7 @@ import math
 import os
 import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from hashlib import blake2b
 from typing import Any, BinaryIO, NoReturn
@@ -74,6 +74,7 @@ def write(
     arrays: dict[str, Array],
     *,
     version: int = VERSION,
+    magic: bytes = MAGIC,
 ) -> None:
     """Write a header and arrays to an empty file; no array is copied whole.
 
@@ -87,9 +88,11 @@ def write(
         Of one or two dimensions.
     version : int
         Of the format; a sketchmeans that knows only lower ones says that a newer one is needed.
+    magic : bytes
+        What the file begins with: a model's, or that of another kind of file, of eight bytes.
     """
     entries = place(arrays)
-    start = _aligned(len(_encode(header, entries, version)))
+    start = _aligned(len(_encode(header, entries, version, magic)))
     file.write(bytes(start))
     finished = []
     for entry, array in zip(entries, arrays.values(), strict=True):
@@ -100,7 +103,9 @@ def write(
             file.write(chunk)
         finished.append(replace(entry, checksum=digest.hexdigest()))
     file.seek(0)
-    file.write(_encode(header, finished, version))  # as long as before: checksums have one length
+    file.write(
+        _encode(header, finished, version, magic)
+    )  # as long as before: checksums have one length
 
 
 def check_regular(path: str | os.PathLike[str]) -> None:
@@ -109,7 +114,9 @@ def check_regular(path: str | os.PathLike[str]) -> None:
         raise ModelFileError("it is no ordinary file. Give the path of a file that save wrote.")
 
 
-def read_header(file: BinaryIO) -> tuple[int, dict[str, Any], list[Entry]]:
+def read_header(
+    file: BinaryIO, *, newest: int = VERSION, magic: bytes = MAGIC
+) -> tuple[int, dict[str, Any], list[Entry]]:
     """Read and check everything before the arrays; allocates no more than the header takes.
 
     Returns
@@ -123,16 +130,16 @@ def read_header(file: BinaryIO) -> tuple[int, dict[str, Any], list[Entry]]:
     """
     size = os.fstat(file.fileno()).st_size
     begin = _read(file, min(size, _PREAMBLE.size))
-    if begin[: len(MAGIC)] != MAGIC:
+    if begin[: len(magic)] != magic:
         shown = f"no sketchmeans model: it begins with {begin[:8]!r}" if begin else "empty"
-        raise ModelFileError(f"it is {shown}, and a model that save wrote begins with {MAGIC!r}.")
+        raise ModelFileError(f"it is {shown}, and a model that save wrote begins with {magic!r}.")
     if len(begin) < _PREAMBLE.size:
         raise ModelFileError(f"it ends after {len(begin)} bytes. {_DAMAGED}")
     _, version, length, checksum = _PREAMBLE.unpack(begin)
-    if version > VERSION:
+    if version > newest:
         raise ModelFileError(
             f"it has format {version}, and this version of sketchmeans reads formats up to "
-            f"{VERSION}. Install a newer sketchmeans."
+            f"{newest}. Install a newer sketchmeans."
         )
     if version < 1:
         raise ModelFileError(f"format {version} does not exist. {_DAMAGED}")
@@ -151,27 +158,29 @@ def read_header(file: BinaryIO) -> tuple[int, dict[str, Any], list[Entry]]:
     return version, header, entries
 
 
-def read_arrays(file: BinaryIO, entries: list[Entry]) -> dict[str, Array]:
-    """Read the arrays of a table that ``read_header`` gave, from where it left the file.
+def read_arrays(
+    file: BinaryIO, entries: list[Entry], room: Mapping[str, int] | None = None
+) -> Iterator[tuple[str, Array]]:
+    """Read the arrays of a table that ``read_header`` gave, from where it left the file, in turn.
 
-    Memory: the arrays themselves. Each is read in place and hashed on the way.
+    Memory: an array. Each is read in place and hashed on the way. Those that ``room`` names have
+    room for so many rows, of which the file has the first ones.
     """
     start = file.tell()
-    arrays = {}
     for entry in entries:
         _skip_zeros(file, start + entry.offset)
         shape = entry.shape if entry.order == "C" else entry.shape[::-1]
-        array = np.empty(shape, entry.dtype)
+        rows = max((room or {}).get(entry.name, 0), shape[0]) if entry.order == "C" else shape[0]
+        array = np.empty((rows, *shape[1:]), entry.dtype)
         digest = _digest()
-        whole = array.reshape(-1).data.cast("B") if array.size else memoryview(b"")
+        whole = array[: shape[0]].reshape(-1).data.cast("B") if entry.bytes else memoryview(b"")
         for first in range(0, len(whole), CHUNK):
             part = whole[first : first + CHUNK]
             _fill(file, part)
             digest.update(part)
         if digest.hexdigest() != entry.checksum:
             raise ModelFileError(f"the checksum of its array {entry.name} is wrong. {_DAMAGED}")
-        arrays[entry.name] = array if entry.order == "C" else array.T
-    return arrays
+        yield entry.name, array if entry.order == "C" else array.T
 
 
 def parse(text: bytes) -> dict[str, Any]:
@@ -205,11 +214,11 @@ def place(arrays: dict[str, Array]) -> list[Entry]:
     return entries
 
 
-def _encode(header: dict[str, Any], entries: list[Entry], version: int) -> bytes:
+def _encode(header: dict[str, Any], entries: list[Entry], version: int, magic: bytes) -> bytes:
     """Return the bytes before the arrays."""
     table = [asdict(entry) for entry in entries]
     text = json.dumps({**header, "arrays": table}, allow_nan=False).encode()
-    begin = struct.pack("<8sII", MAGIC, version, len(text))
+    begin = struct.pack("<8sII", magic, version, len(text))
     return begin + _digest(begin, text).digest() + text
 
 

@@ -1,0 +1,218 @@
+"""Fits that are killed at random times, and go on from their checkpoints.
+
+    python -m soak.resume --kills 50
+
+Every method, full kernel K-means and every kind of certificate is run in a process of its own,
+which gets SIGKILL at a random time, and is started again until it comes to its end; some are killed
+several times. The result must have the bits of a run without a checkpoint, no more than an interval
+may be lost, and nothing may be left in the folder. Exits with 1 if not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+INTERVAL = 0.5
+"""Seconds that may be lost; the fits here take a few."""
+SLACK = 1.5
+"""Seconds for what cannot be saved in its middle, and for a machine with other things to do."""
+
+
+def make_data(n: int) -> Any:
+    """Return four round clusters that touch."""
+    random = np.random.default_rng(0)
+    return random.normal(size=(n, 6)) + 2 * random.integers(0, 2, size=(n, 6))
+
+
+def fitted(estimator: str, n: int, folder: str | None, **options: Any) -> str:
+    """Fit, and return a hash of all that was found."""
+    import sketchmeans
+
+    X = make_data(n)
+    if options.get("kernel") == "precomputed":
+        X = X @ X.T
+    model = getattr(sketchmeans, estimator)(random_state=0, checkpoint=folder, **options).fit(X)
+    found = hashlib.sha256(repr(getattr(model, "certificate_", None)).encode())
+    for name in sorted(vars(model)):
+        value = getattr(model, name)
+        if isinstance(value, np.ndarray):
+            found.update(name.encode() + np.ascontiguousarray(value).tobytes())
+    found.update(repr(getattr(model, "inertia_", None)).encode())
+    return found.hexdigest()
+
+
+def certified(n: int, folder: str | None, **options: Any) -> str:
+    """Certify clusters that are easily had, and return the certificate."""
+    from sketchmeans import certify
+
+    X = make_data(n)
+    labels = (X[:, 0] > 1) + 2 * (X[:, 1] > 1)
+    return repr(certify(X, labels, random_state=0, checkpoint=folder, **options))
+
+
+def _fit(n: int, estimator: str = "KernelKMeans", **options: Any) -> Callable[[str | None], str]:
+    return lambda folder: fitted(estimator, n, folder, **options)
+
+
+def _proof(n: int, **options: Any) -> Callable[[str | None], str]:
+    return lambda folder: certified(n, folder, **options)
+
+
+RBF = {"n_clusters": 5, "kernel": "rbf"}
+WORK: dict[str, Callable[[str | None], str]] = {
+    "one-pass": _fit(16_000, **RBF, method="one-pass", n_passes=2, n_refine=3),
+    "nystrom": _fit(60_000, **RBF, method="nystrom", n_landmarks=300),
+    "rpcholesky": _fit(30_000, **RBF, method="rpcholesky", n_landmarks=200),
+    "greedy-cholesky": _fit(30_000, **RBF, method="greedy-cholesky", n_landmarks=200),
+    "exact": _fit(8_000, **RBF, method="exact"),
+    "neighbors": _fit(60_000, n_clusters=5),
+    "read": _fit(5_000, n_clusters=5, kernel="precomputed", method="one-pass", n_refine=5),
+    "embedding": _fit(14_000, "KernelEmbedding", rank=10, kernel="laplacian", method="one-pass"),
+    "full": _fit(10_000, "FullKernelKMeans", n_clusters=6, n_init=3, max_iter=12, init="sketch"),
+    "many passes": _fit(
+        8_000, "FullKernelKMeans", n_clusters=8, n_init=2, max_iter=20, init="random"
+    ),
+    "proof of a fit": _fit(4_000, **RBF, certificate="blocks"),
+    "blocks": _proof(5_000, kernel="rbf", effort="lifted", block_size=400),
+    "one block": _proof(900, kernel="linear", effort="lifted"),
+    "triangles": _proof(300, kernel="rbf", effort="triangles"),
+}
+"""Everything that a checkpoint is offered for."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of some work that was killed."""
+
+    result: str
+    kills: int
+    """Times that it was."""
+    lost: float
+    """Seconds of work that a kill cost, at the most."""
+    resumed: int
+    """Kills after which there was something to go on from."""
+
+
+def start(name: str, folder: Path, interval: float) -> subprocess.Popen[str]:
+    """Start some work in a process of its own; it says when it begins, and then the result."""
+    program = [sys.executable, "-m", "soak.resume", "--work", name, "--folder", str(folder)]
+    known = {**os.environ, "SKETCHMEANS_CHECKPOINT_SECONDS": str(interval)}
+    root = Path(__file__).parents[1]
+    return subprocess.Popen(program, stdout=subprocess.PIPE, text=True, cwd=root, env=known)
+
+
+def killed_and_resumed(
+    name: str,
+    folder: Path,
+    waits: list[float],
+    interval: float = INTERVAL,
+    *,
+    saved_before: bool = False,
+) -> Outcome:
+    """Kill some work so many seconds after it began, again and again, and let it come to its end.
+
+    With ``saved_before``, so many seconds after it has saved something. Work that ends before it
+    would have been killed is not killed any more.
+    """
+    kills, lost, resumed, listed = 0, 0.0, 0, folder / "checkpoint.skc"
+    for wait in waits:
+        process = start(name, folder, interval)
+        assert process.stdout is not None
+        process.stdout.readline()
+        began = time.time()
+        while saved_before and process.poll() is None and _saved_at(listed) < began:
+            time.sleep(0.01)
+        try:
+            process.wait(wait)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        ended = time.time()
+        if process.returncode == 0:
+            return Outcome(process.stdout.read().strip(), kills, lost, resumed)
+        assert process.returncode == -signal.SIGKILL, process.returncode
+        process.stdout.close()
+        kills += 1
+        saved = _saved_at(listed)
+        resumed += saved > 0
+        lost = max(lost, ended - max(saved, began))
+    process = start(name, folder, interval)
+    out, _ = process.communicate(timeout=300)
+    assert process.returncode == 0
+    return Outcome(out.splitlines()[-1], kills, lost, resumed)
+
+
+def _saved_at(listed: Path) -> float:
+    """Return when something was saved last; 0 where nothing was."""
+    return listed.stat().st_mtime if listed.exists() else 0.0
+
+
+def work(name: str, folder: str) -> None:
+    """Do some work with a checkpoint, and print what came of it."""
+    import sketchmeans.estimators  # noqa: F401 - imported before it is said that work begins
+    from sketchmeans.checkpoints import stages
+
+    stages.SHARE = 1.0  # a second of work is little to save a twentieth of it
+    print("begun", flush=True)
+    print(WORK[name](folder), flush=True)
+
+
+def main() -> int:
+    """Run it; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", choices=WORK, help="one kind of work")
+    parser.add_argument("--work", choices=WORK, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.work:
+        work(asked.work, asked.folder)
+        return 0
+    random = np.random.default_rng(asked.seed)
+    names = [asked.only] if asked.only else list(WORK)
+    kills = resumed = wrong = turn = 0
+    expected: dict[str, tuple[str, float]] = {}
+    worst = 0.0
+    while kills < asked.kills:
+        name, turn = names[turn % len(names)], turn + 1
+        if name not in expected:
+            began = time.perf_counter()
+            expected[name] = WORK[name](None), time.perf_counter() - began
+        result, seconds = expected[name]
+        # From the first moment to the last, and twice in a row now and then.
+        waits = [float(random.uniform(0, 1.2 * seconds)) for _ in range(1 + turn % 2)]
+        with tempfile.TemporaryDirectory() as place:
+            folder = Path(place) / "checkpoint"
+            found = killed_and_resumed(name, folder, waits)
+            left = os.listdir(place)
+        good = found.result == result and not left and found.lost <= INTERVAL + SLACK
+        kills, resumed = kills + found.kills, resumed + found.resumed
+        wrong, worst = wrong + (not good), max(worst, found.lost)
+        print(
+            f"{name}: {seconds:.1f} s, killed {found.kills} times, lost {found.lost:.2f} s at the "
+            f"most: {'as it should be' if good else 'WRONG'}{f', left {left}' if left else ''}",
+            flush=True,
+        )
+    print(
+        f"{kills} kills, {resumed} with something to go on from; {worst:.2f} s lost at the most, "
+        f"where {INTERVAL} s may be, and {SLACK} s of slack; {wrong} wrong."
+    )
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
