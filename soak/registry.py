@@ -12,6 +12,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "memory": ("memory",),
     "files": ("files",),
     "workers": ("workers",),
+    "resume": ("resume",),
     "zoo": ("zoo",),
     "seeds": ("seeds",),
 }

@@ -18,12 +18,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from soak.running import Cases, Check
 
 INTERVAL = 0.5
 """Seconds that may be lost; the fits here take a few."""
@@ -182,13 +185,30 @@ def main() -> int:
     if asked.work:
         work(asked.work, asked.folder)
         return 0
-    random = np.random.default_rng(asked.seed)
-    names = [asked.only] if asked.only else list(WORK)
-    kills = resumed = wrong = turn = 0
-    expected: dict[str, tuple[str, float]] = {}
+    kills = resumed = wrong = 0
     worst = 0.0
-    while kills < asked.kills:
-        name, turn = names[turn % len(names)], turn + 1
+    for name, seconds, found, problems in drawn(asked.seed, asked.only):
+        kills, resumed = kills + found.kills, resumed + found.resumed
+        wrong, worst = wrong + bool(problems), max(worst, found.lost)
+        print(
+            f"{name}: {seconds:.1f} s, killed {found.kills} times, lost {found.lost:.2f} s at the "
+            f"most: {'; '.join(problems) or 'as it should be'}",
+            flush=True,
+        )
+        if kills >= asked.kills:
+            break
+    print(
+        f"{kills} kills, {resumed} with something to go on from; {worst:.2f} s lost at the most, "
+        f"where {INTERVAL} s may be, and {SLACK} s of slack; {wrong} wrong."
+    )
+    return 1 if wrong else 0
+
+
+def drawn(seed: int, only: str | None = None) -> Iterator[tuple[str, float, Outcome, list[str]]]:
+    """Kill work of one kind after the other, for ever; yield what came of it, and what is wrong."""
+    random = np.random.default_rng(seed)
+    expected: dict[str, tuple[str, float]] = {}
+    for turn, name in enumerate(cycle([only] if only else WORK), start=1):
         if name not in expected:
             began = time.perf_counter()
             expected[name] = WORK[name](None), time.perf_counter() - began
@@ -196,22 +216,21 @@ def main() -> int:
         # From the first moment to the last, and twice in a row now and then.
         waits = [float(random.uniform(0, 1.2 * seconds)) for _ in range(1 + turn % 2)]
         with tempfile.TemporaryDirectory() as place:
-            folder = Path(place) / "checkpoint"
-            found = killed_and_resumed(name, folder, waits)
+            found = killed_and_resumed(name, Path(place) / "checkpoint", waits)
             left = os.listdir(place)
-        good = found.result == result and not left and found.lost <= INTERVAL + SLACK
-        kills, resumed = kills + found.kills, resumed + found.resumed
-        wrong, worst = wrong + (not good), max(worst, found.lost)
-        print(
-            f"{name}: {seconds:.1f} s, killed {found.kills} times, lost {found.lost:.2f} s at the "
-            f"most: {'as it should be' if good else 'WRONG'}{f', left {left}' if left else ''}",
-            flush=True,
-        )
-    print(
-        f"{kills} kills, {resumed} with something to go on from; {worst:.2f} s lost at the most, "
-        f"where {INTERVAL} s may be, and {SLACK} s of slack; {wrong} wrong."
-    )
-    return 1 if wrong else 0
+        late = found.lost > INTERVAL + SLACK
+        told = ((found.result != result, "other bits"), (bool(left), f"left {left}"))
+        problems = [text for is_so, text in (*told, (late, "more lost than an interval")) if is_so]
+        yield name, seconds, found, problems
+
+
+def soaked(seed: int, count: int) -> Cases:
+    """Kill so many pieces of work, once or twice each."""
+    for name, _, _, problems in islice(drawn(seed), count):
+        yield name, problems
+
+
+CHECKS = {"fits and proofs that are killed and go on": Check(34, soaked)}
 
 
 if __name__ == "__main__":
