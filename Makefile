@@ -14,7 +14,7 @@ UNTRACED := $(addprefix tests/test_, $(addsuffix .py, bounds degenerate determin
   memory memory_limits native native_neighbors neighbors quality scales selection threads))
 
 .PHONY: run test test-numpy lint bench reproduce soak sanitize sanitize-threads no-compiler clean
-.PHONY: coverage dist oldest audit mutants
+.PHONY: coverage audit mutants
 
 run: $(READY)
 	@$(BIN)/sketchmeans demo
@@ -66,14 +66,6 @@ sanitize: $(READY)
 # tiles, transforms that are shared, sparse features and their Gram matrix.
 sanitize-threads: $(READY)
 	$(BIN)/python tools/sanitized.py thread --numprocesses=0 -k "thread and not ctrl_c" $(ENGINE_TESTS)
-
-# The sdist and the wheel, installed and tested on every Python at hand; the lowest versions that
-# pyproject.toml allows. Each says which part of the tests it runs; ARGS=--all runs every one.
-dist: $(READY)
-	$(BIN)/python tools/installed.py $(ARGS)
-
-oldest: $(READY)
-	$(BIN)/python tools/oldest.py $(ARGS)
 
 # Known weaknesses of what is installed beside us, by an auditor that has an environment of its own.
 audit: $(READY)

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-import shell
 from sketchmeans.cli import cli
 from sketchmeans.datasets import load_segmentation
 from sketchmeans.reproduce import FILES, claims, experiments, reproduce
@@ -30,7 +29,11 @@ pytestmark = pytest.mark.timeout(900)  # the whole of it runs once, beside other
 def folder(tmp_path_factory):
     """What a run with few trials leaves, by the command line."""
     out = tmp_path_factory.mktemp("reproduction")
-    done = shell.here(f"sketchmeans reproduce --quick --trials 10 --seed 0 --out '{out}'", out)
+    done = subprocess.run(
+        [*COMMAND, "--quick", "--trials", "10", "--seed", "0", "--out", str(out)],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == f"Written: {out / 'README.md'}"
     assert done.stderr == ""  # progress is for terminals
