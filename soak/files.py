@@ -21,6 +21,7 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 import hostile_files
 import test_hostile_data as data_files
 import test_model_files as model_files
+from forged_models import HEADERS
 
 BATCH = 20
 """Seeds of drawn data files that one process reads."""
@@ -135,7 +136,7 @@ def _broken(name: str, found: dict) -> list[str]:
 
 CHECKS = {
     "damaged model files": Check(1_000, damaged_models),
-    "hostile model files": Check(len(model_files.HEADERS) + 150, hostile_models),
+    "hostile model files": Check(len(HEADERS) + 150, hostile_models),
     "forged model files": Check(1_000, forged_models),
     "damaged and hostile data files": Check(len(data_files.MESSAGES), known_data),
     "drawn data files": Check(2_000, drawn_data),

@@ -225,7 +225,10 @@ def test_a_source_is_planned_from_its_shape_and_a_few_rows():
         planned = plan(source, 4, measure=False, random_state=0, **options)
         assert 0 < source.read <= LOOKED_AT
         there = plan(X, 4, measure=False, random_state=0, **options)
-        assert (planned.memory, planned.kernel_entries) == (there.memory, there.kernel_entries)
+        assert planned.kernel_entries == there.kernel_entries
+        assert planned.memory != there.memory  # rows are read in blocks, and what is made spills
+    fitted = KernelKMeans(4, random_state=0).fit(source)
+    assert plan(source, 4, measure=False, random_state=0).memory == fitted.stats_["planned_bytes"]
     big = np.broadcast_to(np.float32(0), (10**9, 20))
     assert plan(Source(big), 4, measure=False).memory > 1e9 * 4
 

@@ -240,6 +240,15 @@ def _unread(n: int, width: int) -> dict[str, Any]:
     return rows | {"errors": np.zeros(n), "sizes": np.zeros(n), "done": 0}
 
 
+def _squares_of(strip: FloatArray, rows: slice) -> FloatArray:
+    """Return the sums of squares of whole rows of K; refuse entries that are not finite."""
+    squares = in_chunks(strip, lambda chunk: np.vecdot(chunk, chunk))
+    if np.isfinite(squares).all():
+        return squares
+    sum_of_squares(strip, rows, slice(0, strip.shape[1]))
+    return np.square(strip, dtype=np.float64).sum(axis=1)
+
+
 def strip_pass(
     read: Callable[[slice], FloatArray],
     multiply: Callable[[FloatArray], FloatArray],
@@ -272,10 +281,7 @@ def strip_pass(
         with reading:  # whoever comes next reads the next strip: K is read in order
             rows = next(waiting)
             strip = read(rows)
-        squares[rows] = in_chunks(strip, lambda chunk: np.vecdot(chunk, chunk))
-        if not np.isfinite(squares[rows]).all():
-            sum_of_squares(strip, rows, slice(0, n))
-            squares[rows] = np.square(strip, dtype=np.float64).sum(axis=1)
+        squares[rows] = _squares_of(strip, rows)
         diagonal[rows] = strip[np.arange(len(strip)), np.arange(rows.start, rows.stop)]
         weighted = strip if carried is None else strip * carried
         row_sums[rows] = in_chunks(

@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -19,11 +18,11 @@ from sketchmeans.certificate import Certificate
 from sketchmeans.certificate.cut import cut_certificate
 from sketchmeans.certificate.objective import cluster_sums
 from sketchmeans.certificate.proven import Proving, has_degrees_of_one, proven_certificate
-from sketchmeans.certificate.proving import LEVELS
 from sketchmeans.checkpoints import kept_in
 from sketchmeans.checkpoints.fingerprint import fingerprint
-from sketchmeans.checks import check_choice, check_count, check_number
+from sketchmeans.checks import check_count
 from sketchmeans.engine import Run, engine_name
+from sketchmeans.estimators.asking import check_asked
 from sketchmeans.estimators.base import Checked, KernelEstimator
 from sketchmeans.estimators.cluster import KernelKMeans
 from sketchmeans.estimators.full import FullKernelKMeans
@@ -167,7 +166,7 @@ def certify(
     True
     """
     began = time.perf_counter()
-    _check(effort, seconds, block_size, failure_probability, checkpoint)
+    check_asked(effort, seconds, block_size, failure_probability, checkpoint)
     judged = _Judged.of(labels, kernel, gamma, degree, coef0, kernel_params, n_clusters)
     data = _Data(**judged.options, memory_limit=memory_limit, n_jobs=n_jobs)
 
@@ -217,42 +216,17 @@ def _identified(
     )
 
 
-def _check(
-    effort: Any, seconds: Any, block_size: Any, failure_probability: Any, checkpoint: Any
-) -> None:
-    """Refuse bad options before anything is computed."""
-    if checkpoint is not None and seconds is not None:
-        raise ValueError(
-            f"{called('checkpoint')} goes on where a proof has ended, and {called('seconds')}="
-            f"{seconds} ends it for good, with what that time was enough for. Leave one of them "
-            "out."
-        )
-    check_choice("effort", effort, ["auto", *LEVELS])
-    if seconds is not None:
-        check_number("seconds", seconds, least=0.0)
-    if isinstance(block_size, str):
-        check_choice("block_size", block_size, ["auto"])
-    else:
-        check_count("block_size", block_size, 2)
-    if effort == "free" and (seconds is not None or block_size != "auto"):
-        raise ValueError(
-            'effort="free" reads neither seconds nor block_size: it makes one pass over the '
-            'kernel. Leave them out, or leave effort="auto".'
-        )
-    if failure_probability is not None and not (
-        isinstance(failure_probability, Real) and 0 < float(failure_probability) < 1
-    ):
-        raise ValueError(
-            f"failure_probability={failure_probability!r} is no probability: give a number between "
-            "0 and 1, such as 1e-6, or None for bounds that always hold."
-        )
-
-
 def check_elsewhere(labels: Any, options: dict[str, Any]) -> None:
     """Refuse what cannot be proved where rows are elsewhere, before any are moved."""
     known = {name: one.default for name, one in inspect.signature(certify).parameters.items()}
     known |= options
-    _check(*(known[name] for name in ("effort", "seconds", "block_size", "failure_probability")))
+    if known["checkpoint"] is not None:
+        raise ValueError(
+            f"checkpoint={known['checkpoint']!r} is not offered on a cluster: what has been done "
+            "is on its workers. Leave checkpoint out, or certify on one machine."
+        )
+    asked = ("effort", "seconds", "block_size", "failure_probability", "checkpoint")
+    check_asked(*(known[name] for name in asked))
     kernel_options = ("kernel", "gamma", "degree", "coef0", "kernel_params", "n_clusters")
     judged = _Judged.of(labels, *(known[name] for name in kernel_options))
     data = _Data(**judged.options, memory_limit=known["memory_limit"], n_jobs=known["n_jobs"])

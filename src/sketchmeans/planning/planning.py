@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 
 from sketchmeans.blas import OneBlasThread
@@ -119,6 +120,19 @@ def _estimator(model: Any, parameters: dict[str, Any]) -> Any:
     return KernelKMeans(model, **parameters)
 
 
+def _precision(seen: Foreseen) -> np.dtype:
+    """Return the precision that a fit states: K that is formed is float64, whatever tiles are."""
+    operator, n = seen.operator, seen.operator.shape[0]
+    formed = (
+        seen.decision.method == "exact"
+        and operator.data is not None
+        and not isinstance(operator, NeighborOperator)
+        and useful_features(operator) is None
+        and forms_matrix(n, min(seen.ask.rank, n))
+    )
+    return np.dtype(np.float64) if formed else operator.dtype
+
+
 def _stated(
     estimator: Any,
     seen: Foreseen,
@@ -136,7 +150,7 @@ def _stated(
         kernel=estimator.kernel if isinstance(estimator.kernel, str) else "a callable",
         method=seen.decision.method,
         why=seen.decision.why,
-        precision=str(operator.dtype),
+        precision=str(_precision(seen)),
         rank=seen.ask.rank,
         width=operator.planned_sizes()[1] if anchors else seen.ask.width,
         n_refine=seen.decision.n_refine,
