@@ -299,7 +299,7 @@ def memory(method: str, n: int, workers: int, width: int) -> tuple[float, float]
     each = max(1.0, ENTRIES / length**2)
     waiting = min(strips**2, 8 * strips) * product / workers
     sketch = 3 * 8.0 * (width + 1) * n / workers  # W as it is summed, and on the grid of spans
-    return data + max(waiting, sketch) + 4 * each * product, 8.0 * n * (RANK + 8)
+    return data + max(waiting, sketch) + 4 * each * product, 8.0 * n * (RANK + 8) + 15e6
 
 
 def size(value: float) -> str:
