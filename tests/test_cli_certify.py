@@ -114,3 +114,55 @@ def test_ctrl_c_writes_what_is_known_and_ends_with_130(rings, monkeypatch):
     asked = ["--cluster-column", "ring", *CHOSEN, "--seconds", 60, "--json"]
     shown = run("certify", rings, *asked, code=130)
     assert json.loads(shown.stdout)["certificate"]["interrupted"] is True
+
+
+def test_ids_in_a_file_of_labels_are_found_by_the_name_that_is_given_or_without_one(
+    rings, tmp_path
+):
+    data = pd.read_csv(rings)
+    data["cluster"] = (data["x"] > 0).astype(int)
+    asked = ["--id-column", "point", *CHOSEN, *FAST]
+    known = certificate(
+        rings, "--labels", _written(data[["point", "cluster"]], tmp_path), *asked
+    )  # fmt: skip
+    shuffled = data.sample(frac=1, random_state=0)
+    other = shuffled.assign(run=7)[["run", "point", "cluster"]]
+    assert certificate(rings, "--labels", _written(other, tmp_path), *asked) == known
+    bare = tmp_path / "bare.csv"
+    shuffled[["point", "cluster"]].to_csv(bare, index=False, header=False)
+    assert certificate(rings, "--labels", bare, *asked) == known
+    alone = tmp_path / "alone.csv"
+    data[["cluster"]].to_csv(alone, index=False, header=False)
+    assert certificate(rings, "--labels", alone, *asked) == known
+
+
+def test_noise_is_refused_in_a_file_and_in_a_column(rings, tmp_path):
+    data = pd.read_csv(rings)
+    data["cluster"] = np.where(np.arange(len(data)) < 3, -1, data["x"] > 0)
+    labels, both = _written(data[["point", "cluster"]], tmp_path), tmp_path / "both.csv"
+    data.to_csv(both, index=False)
+    for asked in (
+        [rings, "--labels", labels, "--id-column", "point"],
+        [both, "--cluster-column", "cluster"],
+    ):
+        said = run("certify", *asked, *CHOSEN, *FAST, code=1).stderr
+        assert "hold -1 for 3 of" in said
+
+
+def test_ctrl_c_during_the_proof_of_a_fit_writes_its_files_and_ends_with_130(
+    rings, tmp_path, monkeypatch
+):
+    steps, step = iter(range(1000)), Lifting.step
+
+    def tired(self):
+        if next(steps) == 40:
+            raise KeyboardInterrupt
+        step(self)
+
+    monkeypatch.setattr(Lifting, "step", tired)
+    labels, model = tmp_path / "labels.csv", tmp_path / "model.skm"
+    asked = ["-k", 2, *CHOSEN, "--certify", 60, "-o", labels, "--save", model, "--json"]
+    shown = run("cluster", rings, *asked, code=130)
+    assert json.loads(shown.stdout)["certificate"]["interrupted"] is True
+    assert len(pd.read_csv(labels)) == 300
+    assert load(model).certificate_.interrupted

@@ -9,7 +9,8 @@ For a proof that is nearer to the truth there are ``parts`` (the block theorem; 
 blocks that lose little by it), ``spectral`` (what eigenvalues allow), ``lift`` and ``triangles``
 (what improves that) and ``sampling`` (what blocks that are drawn show); ``above`` bounds the
 objective of labels from above without all pairs. ``proving`` goes through the levels for one block,
-``blockwise`` adds blocks up, ``proven`` brings it together.
+``blockwise`` adds blocks up, ``proven`` brings it together; ``joining`` takes the best of two
+certificates.
 
 A new bound is a file here and a line in ``certifying`` or ``proven``. May import: checkpoints,
 engine, operators, lowrank.

@@ -291,7 +291,11 @@ def lower_bound(
     best: Bound | None = None
     while True:
         began = time.perf_counter()
-        found = sum_of_blocks(ask, ask.blocks(size), deadline)
+        try:
+            blocks = ask.blocks(size)
+        except KeyboardInterrupt:
+            return replace(best or Bound(0.0, "blocks", 0, 0), interrupted=True)
+        found = sum_of_blocks(ask, blocks, deadline)
         if best is None or found.value > best.value:
             best = replace(found, interrupted=False)
         spent, left = time.perf_counter() - began, deadline - time.perf_counter()

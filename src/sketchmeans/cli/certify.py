@@ -261,7 +261,7 @@ def _of_labels(
             )
         table = read(data, quiet=quiet, **reading, label_column=source["cluster_column"])
         return table, table.labels
-    found = read_clusters(source["labels"])
+    found = read_clusters(source["labels"], reading.get("id_column"))
     table = read(data, quiet=quiet, **reading)
     clusters = found.of(table)
     try:

@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.certificate import Certificate
 from sketchmeans.certificate.cut import cut_certificate
+from sketchmeans.certificate.joining import with_best_of
 from sketchmeans.certificate.objective import cluster_sums
 from sketchmeans.certificate.proven import Proving, has_degrees_of_one, proven_certificate
 from sketchmeans.checkpoints import kept_in
@@ -26,15 +28,21 @@ from sketchmeans.estimators.asking import check_asked
 from sketchmeans.estimators.base import Checked, KernelEstimator
 from sketchmeans.estimators.cluster import KernelKMeans
 from sketchmeans.estimators.full import FullKernelKMeans
+from sketchmeans.estimators.given_labels import numbered
 from sketchmeans.estimators.progress import Bar
 from sketchmeans.estimators.proofs import around_the_mean, first_size, moved_bytes, proof_run
 from sketchmeans.kernels import make_kernel
 from sketchmeans.lowrank.sparse_features import from_sparse_features
 from sketchmeans.operators import NeighborOperator
+from sketchmeans.rows import Rows
 from sketchmeans.text import called, setting
 
 AUTO_TRIANGLES = 1000
 """Samples up to which effort="auto" goes as far as triangles without a time limit: a minute."""
+
+
+LOOKED_AT = 16
+"""Rows that are embedded again, to see whether they are those of the model."""
 
 
 class _Data(KernelEstimator):
@@ -199,7 +207,8 @@ def certify(
         known = _of_graph(checked, judged, numbers, asked.n_clusters, run)
         with _Told(verbose) as told:
             asked = replace(asked, report=told)
-            return proven_certificate(checked.operator, numbers, asked, run, known)[0]
+            found = proven_certificate(checked.operator, numbers, asked, run, known)[0]
+        return judged.joined(found, X)
 
 
 def _identified(
@@ -302,28 +311,20 @@ class _Judged:
             )
         return cls(labels, {**options, "kernel": kernel}, None, n_clusters)
 
+    def joined(self, found: Certificate, X: Any) -> Certificate:
+        """Return what was found, or what a model knows of its labels where that is more."""
+        model = self.model
+        if not isinstance(model, KernelKMeans) or model.certificate_.optimum_lower is None:
+            return found
+        here = isinstance(model.embedding_, np.ndarray) and not isinstance(X, Rows)
+        same = found.n_clusters == model.certificate_.n_clusters
+        if not (here and same and found.normalized_cut is None and _is_fitted_to(model, X)):
+            return found
+        return with_best_of(found, model.certificate_)
+
     def clusters(self, n: int, weights: FloatArray | None) -> tuple[IntArray, int]:
         """Return the labels as whole numbers from 0, and how many clusters the best may have."""
-        labels = np.asarray(self.labels)
-        if labels.shape != (n,):
-            raise ValueError(
-                f"labels must be one per sample: there are {n} samples, and labels of shape "
-                f"{labels.shape}."
-            )
-        if labels.dtype.kind == "f" and np.isfinite(labels).all() and (labels % 1 == 0).all():
-            labels = labels.astype(np.int64)
-        if labels.dtype.kind == "O":
-            labels = np.array([str(label) for label in labels.tolist()])
-        if labels.dtype.kind not in "iubUS":
-            raise ValueError(f"labels must be whole numbers or text, not {labels.dtype}.")
-        if labels.dtype.kind == "i" and labels.min(initial=0) < 0:
-            noise = int((labels < 0).sum())
-            raise ValueError(
-                f"labels hold {labels.min()} for {noise} of {n} samples: noise is in no cluster, "
-                "and has no objective. Leave these samples out, X[labels >= 0], or give each of "
-                "them to a cluster."
-            )
-        numbers = np.unique(labels, return_inverse=True)[1].ravel()
+        numbers = numbered(self.labels, n)
         used = len(np.unique(numbers if weights is None else numbers[weights > 0]))
         if self.asked_clusters is None:
             return numbers, used
@@ -335,6 +336,15 @@ class _Judged:
                 "they have. Leave n_clusters out, or merge clusters first."
             )
         return numbers, int(self.asked_clusters)
+
+
+def _is_fitted_to(model: KernelKMeans, X: Any) -> bool:
+    """Whether rows of X are those that a model was fitted to, by what it makes of some of them."""
+    count = len(model.embedding_)
+    few = np.linspace(0, count - 1, min(count, LOOKED_AT)).astype(np.intp)
+    known = model.embedding_[few].astype(np.float64)
+    again = model.transform(_safe_indexing(X, few))
+    return bool(np.abs(again - known).max() <= 1e-3 * np.abs(known).max())
 
 
 def _of_graph(

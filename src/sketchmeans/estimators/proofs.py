@@ -22,6 +22,7 @@ from sketchmeans.certificate.blockwise import (
 )
 from sketchmeans.certificate.certifying import Wanted, certificate_for
 from sketchmeans.certificate.cut import cut_certificate
+from sketchmeans.certificate.joining import with_best_of
 from sketchmeans.certificate.objective import cluster_sums
 from sketchmeans.certificate.proven import (
     Proving,
@@ -245,7 +246,7 @@ def proved(
     met = around_the_mean(operator)
     if bound is not None and not by_neighbors:
         found = with_bound(objective_known(met, labels, asked, run), bound)
-        return Proved(_merged(free, found), bound)
+        return Proved(_joined(free, found), bound)
     found, bound = proven_certificate(met, labels, asked, run, free if by_neighbors else None)
     better = None
     if bound is not None and not by_neighbors and found.objective is not None:
@@ -254,16 +255,15 @@ def proved(
             found = with_bound(objective_known(met, better.labels, asked, run), bound)
         else:
             better = None
-    return Proved(_merged(free, found), bound, better)
+    return Proved(_joined(free, found, same_labels=better is None), bound, better)
 
 
-def _merged(free: Certificate, found: Certificate) -> Certificate:
-    """Return what was proved, with what a fit knows of its embedding."""
-    return replace(
-        found,
-        trace_error=free.trace_error,
-        gap_bound=free.gap_bound if found.objective_upper is not None else None,
-    )
+def _joined(free: Certificate, found: Certificate, *, same_labels: bool = True) -> Certificate:
+    """Return what was proved, with what a fit knows of its labels and its embedding."""
+    if found.objective_upper is None:
+        return replace(found, trace_error=free.trace_error)
+    best = with_best_of(found, free, same_labels=same_labels)
+    return replace(best, trace_error=free.trace_error, gap_bound=free.gap_bound)
 
 
 def _is_moved(operator: KernelOperator) -> bool:

@@ -28,6 +28,7 @@ class ClusterFile:
     path: str
     clusters: list[str]
     key_name: str | None = None
+    """What its column of keys is called; None where it has no header."""
     keys: list[str] | None = None
 
     def of(self, table: TableData) -> Array:
@@ -39,12 +40,7 @@ class ClusterFile:
                     f"data {counted(table.n_rows, 'row')}: they cannot be matched."
                 )
             return np.array(self.clusters)[table.rows - 1]
-        wanted = table.rows.tolist() if self.key_name == "row" else table.ids
-        if wanted is None:
-            raise DataError(
-                f"{self.path} names rows by {self.key_name!r}. Say {called('id_column')} which "
-                "column of the data holds these ids."
-            )
+        wanted = self._wanted(table)
         known: dict[str, str] = {}
         for key, cluster in zip(self.keys, self.clusters, strict=True):
             if known.setdefault(key, cluster) != cluster:
@@ -53,14 +49,32 @@ class ClusterFile:
         if None in found:
             missing = printable(str(list(wanted)[found.index(None)]))
             raise DataError(
-                f"{self.path} has no label for {self.key_name} {missing!r}, and for "
+                f"{self.path} has no label for {self.key_name or 'row'} {missing!r}, and for "
                 f"{found.count(None) - 1:,} more rows of the data."
             )
         return np.array(found)
 
+    def _wanted(self, table: TableData) -> Any:
+        """Return the keys of the rows of a table: their ids, or their numbers."""
+        assert self.keys is not None
+        numbers = all(key.isdecimal() for key in self.keys)
+        if self.key_name == "row" or (self.key_name is None and table.ids is None and numbers):
+            return table.rows.tolist()
+        if table.ids is None:
+            named = "ids" if self.key_name is None else repr(self.key_name)
+            raise DataError(
+                f"{self.path} names rows by {named}. Say {called('id_column')} which column of the "
+                "data holds these ids."
+            )
+        return table.ids
 
-def read_clusters(path: str | os.PathLike[str]) -> ClusterFile:
-    """Read a file of clusters: NPY, CSV, TSV, Parquet or Feather, with ids of rows or without."""
+
+def read_clusters(path: str | os.PathLike[str], id_column: str | None = None) -> ClusterFile:
+    """Read a file of clusters: NPY, CSV, TSV, Parquet or Feather, with ids of rows or without.
+
+    The ids are in the column of this name, if there is one; else the numbers of rows in ``row``,
+    or ids in the first column that holds no clusters.
+    """
     name, format = os.fspath(path), by_extension(Path(path).suffix)
     if format == "npy":
         array = np.load(path, allow_pickle=False)
@@ -82,8 +96,8 @@ def read_clusters(path: str | os.PathLike[str]) -> ClusterFile:
     others = [one for one in names if one != chosen]
     if not others:
         return ClusterFile(name, columns[chosen])
-    key = "row" if "row" in others else others[0]
-    return ClusterFile(name, columns[chosen], key, columns[key])
+    key = next((one for one in (id_column, "row") if one in others), others[0])
+    return ClusterFile(name, columns[chosen], key or None, columns[key])
 
 
 def _text_columns(name: str, rows: list[list[str]]) -> dict[str, list[str]]:
@@ -95,7 +109,8 @@ def _text_columns(name: str, rows: list[list[str]]) -> dict[str, list[str]]:
         if len(row) != width:
             raise DataError(f"{name} has {len(row)} fields in row {number}, and {width} before.")
     if rows[0][-1].lstrip("-").isdigit():
-        header = ["row" if width == 2 else str(index) for index in range(width - 1)] + ["cluster"]
+        # The first column holds keys that have no name, then.
+        header = ["", *(str(index) for index in range(1, width - 1)), "cluster"][-width:]
     else:
         header, rows = rows[0], rows[1:]
     return {title: [row[index] for row in rows] for index, title in enumerate(header)}
