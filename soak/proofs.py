@@ -289,7 +289,13 @@ def _examined(
     return run_all
 
 
+def _cuts_examined(seed: int, count: int) -> Cases:
+    for index in range(count):
+        yield LEVELS[index % len(LEVELS)], examine_cut(index, seed, collections.Counter())
+
+
 CHECKS = {
     "proofs against all partitions": Check(10_000, _examined((2, 8), examine)),
+    "proofs of cuts against all partitions": Check(500, _cuts_examined),
     "proofs of 30 to 120 against restarts": Check(300, _examined((30, 121), examine_larger)),
 }

@@ -194,8 +194,9 @@ class KernelEmbedding(DaskEstimator):
     """``sketchmeans.KernelEmbedding`` for Dask arrays and dataframes, on their cluster.
 
     The parameters are those of the local estimator, and ``client``; the result is the same, to the
-    bit, on processors of one kind. Client: a few numbers per sample; after "one-pass" W, n ×
-    width. A worker: its rows, and a few matrices of landmarks × landmarks.
+    bit, on processors of one kind. Client: at most n × rank numbers, the coefficients for new
+    points after several passes; else a few per sample. A worker: its rows, and a few matrices of
+    landmarks × landmarks.
 
     Parameters
     ----------
@@ -215,8 +216,9 @@ class KernelKMeans(DaskEstimator):
     """``sketchmeans.KernelKMeans`` for Dask arrays and dataframes, on their cluster.
 
     The parameters are those of the local estimator, and ``client``; the result is the same, to the
-    bit, on processors of one kind. Client: a few numbers per sample; after "one-pass" W, n ×
-    width. A worker: its rows, and a few matrices of landmarks × landmarks, or anchors × anchors.
+    bit, on processors of one kind. Client: at most n × rank numbers, the coefficients for new
+    points after several passes; else a few per sample. A worker: its rows, and a few matrices of
+    landmarks × landmarks, or anchors × anchors.
 
     Parameters
     ----------
