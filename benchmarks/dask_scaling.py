@@ -9,8 +9,9 @@ With ``--keep`` the page ``docs/benchmarks/dask.md`` is written. ::
 
 What the columns are: *in tasks*, seconds summed over the workers; *not in tasks*, the share of
 workers × seconds in which no task ran (scheduler, transfers, client, waiting); *moved*, bytes that
-workers fetched from each other; *client*, *worker*, the peak of memory above that before the fit,
-of the worker that had the most.
+workers fetched from each other; *scheduler*, the processor time of the thread in which the
+scheduler (and what the client sends and receives) runs, and its share of the fit; *client*,
+*worker*, the peak of memory above that before the fit, of the worker that had the most.
 """
 
 from __future__ import annotations
@@ -108,6 +109,11 @@ def forget_received(dask_worker: Any) -> None:
     dask_worker.transfer_incoming_log.clear()
 
 
+async def _spent_here() -> float:
+    """Return the processor time of the thread that runs this."""
+    return time.thread_time()
+
+
 def cluster_fit(case: str, n: int, n_workers: int) -> dict[str, Any]:
     """Fit on a cluster of as many workers, and return what it took."""
     from distributed import Client, LocalCluster
@@ -137,10 +143,11 @@ def cluster_fit(case: str, n: int, n_workers: int) -> dict[str, Any]:
         before = forget_peak()
         stream = TaskStreamPlugin(cluster.scheduler, maxlen=1_000_000)
         cluster.scheduler.add_plugin(stream)
-        spent = client.run(time.process_time)
+        spent, scheduled = client.run(time.process_time), cluster.sync(_spent_here)
         start, start_here = time.perf_counter(), time.process_time()
         model = fit(X)
         seconds, here = time.perf_counter() - start, time.process_time() - start_here
+        scheduled = cluster.sync(_spent_here) - scheduled
         spent_then = client.run(time.process_time)
         peak = peak_bytes() - before
         peaks = client.run(peak_bytes)
@@ -159,6 +166,7 @@ def cluster_fit(case: str, n: int, n_workers: int) -> dict[str, Any]:
             "in tasks": within,
             "processor of workers": sum(spent_then[one] - spent[one] for one in spent_then),
             "processor of client": here,
+            "scheduler": scheduled,
             "tasks": len(records),
             "kinds": kinds_of(records),
             "moved": sum(fetched.values()),
@@ -208,6 +216,8 @@ HEADER = [
     "× one worker",
     "in tasks, s",
     "not in tasks",
+    "scheduler, s",
+    "of the time",
     "tasks",
     "moved, MB",
     "client, MB",
@@ -218,7 +228,7 @@ HEADER = [
 def cells(case: str, n: int, workers: int, found: dict[str, Any], one: float) -> list[Any]:
     """Return a row of the table; with no workers it is the local fit."""
     if not workers:
-        local = ["local", found["seconds"], "", "", "", "", "", found["client"] / 1e6, ""]
+        local = ["local", found["seconds"], *[""] * 7, found["client"] / 1e6, ""]
         return [case, n, *local]
     idle = 1 - found["in tasks"] / (workers * found["seconds"])
     return [
@@ -229,6 +239,8 @@ def cells(case: str, n: int, workers: int, found: dict[str, Any], one: float) ->
         one / found["seconds"],
         found["in tasks"],
         f"{idle:.0%}",
+        found["scheduler"],
+        f"{found['scheduler'] / found['seconds']:.0%}",
         found["tasks"],
         found["moved"] / 1e6,
         found["client"] / 1e6,
