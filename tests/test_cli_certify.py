@@ -131,6 +131,8 @@ def test_ids_in_a_file_of_labels_are_found_by_the_name_that_is_given_or_without_
     bare = tmp_path / "bare.csv"
     shuffled[["point", "cluster"]].to_csv(bare, index=False, header=False)
     assert certificate(rings, "--labels", bare, *asked) == known
+    shuffled[["point", "cluster"]].to_csv(bare, index=False, sep=";")
+    assert certificate(rings, "--labels", bare, *asked) == known
     alone = tmp_path / "alone.csv"
     data[["cluster"]].to_csv(alone, index=False, header=False)
     assert certificate(rings, "--labels", alone, *asked) == known

@@ -75,8 +75,13 @@ class Blockwise:
     checkpoint: Checkpoint = NOTHING
 
     def blocks(self, size: int) -> list[IntArray]:
-        """Cut the samples into blocks of at most this size."""
-        return blocks_alike(self.operator, self.labels, size, self.seed, self.n_threads)
+        """Cut the samples that have weight into blocks of at most this size."""
+        found = blocks_alike(self.operator, self.labels, size, self.seed, self.n_threads)
+        weights = self.operator.weights
+        if weights is None or weights.all():
+            return found
+        found = [block[weights[block] > 0] for block in found]
+        return [block for block in found if len(block)]
 
     def part(self, indices: IntArray) -> Part:
         """Return a block."""

@@ -14,8 +14,10 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans._arrays import FloatArray, IntArray
-from sketchmeans.blocks import dense, row_blocks, rows_of, stacked
+from sketchmeans.blocks import dense, row_blocks, rows_of, stacked, sums_of_squares
 from sketchmeans.certificate.spectral import CentredBlock, centred_block
+from sketchmeans.kernels import Kernel
+from sketchmeans.kernels.rounding import indefinite_rounding
 from sketchmeans.operators import (
     CallableOperator,
     DataOperator,
@@ -23,6 +25,9 @@ from sketchmeans.operators import (
     KernelOperator,
     NeighborOperator,
 )
+
+WRITTEN = 1e-4
+"""What two halves of a matrix that was printed with few digits may differ by, of its largest."""
 
 
 def stratified(labels: IntArray, size: int, seed: int) -> list[IntArray]:
@@ -54,11 +59,17 @@ class Part:
 
     def block(self) -> CentredBlock:
         """Compute the kernel matrix, b² entries, and centre it."""
-        return centred_block(self._matrix(), self.weights, self.rounding, is_psd=self.is_psd)
+        K, more = self._matrix(), 0.0
+        if isinstance(self.kernel, Kernel):
+            squares = sums_of_squares(self.rows.astype(np.float64))
+            more = indefinite_rounding(self.kernel, self.rows.shape[1], float(squares.max()))
+        return centred_block(K, self.weights, self.rounding, is_psd=self.is_psd, absolute=more)
 
     def _matrix(self) -> FloatArray:
         if self.kernel is None:
-            return np.array(self.rows, np.float64)
+            K = np.array(self.rows, np.float64)
+            refuse_asymmetric(K)
+            return K
         if isinstance(self.kernel, str):
             return dense(self.rows @ self.rows.T).astype(np.float64)
         everything = np.arange(self.rows.shape[0])
@@ -66,6 +77,20 @@ class Part:
             given = CallableOperator(self.rows, self.kernel, params=self.params)
             return given.square(everything)
         return DataOperator(self.rows, self.kernel, dtype=np.float64).square(everything)
+
+
+def refuse_asymmetric(K: FloatArray) -> None:
+    """Refuse a given matrix of which two halves differ by more than the digits it was written with.
+
+    Samples have other numbers here than in all of K: the values are named, not the places.
+    """
+    off = np.abs(K - K.T)
+    if off.max(initial=0.0) > WRITTEN * np.abs(K).max(initial=0.0):
+        row, column = np.unravel_index(off.argmax(), off.shape)
+        raise ValueError(
+            f"the precomputed kernel is not symmetric: of two samples it holds {K[row, column]:g} "
+            f"and {K[column, row]:g}. Use (K + K.T) / 2 if they are meant to be equal."
+        )
 
 
 @dataclass(frozen=True)
@@ -86,7 +111,7 @@ class Recipe:
             blocks = row_blocks(rows.shape[0], self.map.rows_at_once)
             rows = stacked([self.map.block(rows_of(rows, few)) for few in blocks])
         if self.is_linear and not sparse.issparse(rows):
-            rows = centred_rows(rows)
+            rows = centred_rows(rows, weights)
         return Part(rows, self.kernel, self.params, labels, weights, self.rounding, self.is_psd)
 
 
@@ -125,10 +150,11 @@ def part_of(operator: KernelOperator, indices: IntArray, labels: IntArray, round
     return recipe.part(rows, few, weights)
 
 
-def centred_rows(rows: FloatArray) -> FloatArray:
+def centred_rows(rows: FloatArray, weights: FloatArray | None = None) -> FloatArray:
     """Return rows in float64 with their mean taken away; linear objectives do not change.
 
-    NOTE: without it, samples far from the origin leave no digits for a bound.
+    NOTE: without it, samples far from the origin leave no digits for a bound; nor would a light
+    sample far out with a mean that counts it like the others.
     """
     rows = rows.astype(np.float64)
-    return rows - rows.mean(axis=0)
+    return rows - np.average(rows, axis=0, weights=weights)

@@ -46,6 +46,8 @@ PAIRS = 2.5e10
 """Kernel entries of a pass up to which the objective is computed from all pairs: some 20 s."""
 PACE = 8e8
 """Kernel entries that a core does in a second, at the least."""
+NOTHING_LEFT = 1e-9
+"""An objective below this part of the trace is called 0."""
 SMALL_BLOCKS = BLOCK_SIZE // 2
 """Where time leaves no larger blocks than these, blocks are drawn instead, if that is allowed."""
 
@@ -95,14 +97,14 @@ def proven_certificate(
         rounding = _rounding(operator)
         if known is None:
             known = objective_known(operator, labels, asked, run)
-        scale = cut_scale(operator)
+        cut = cut_of(operator, labels)
         if asked.n_clusters == 1:
-            return _told(_of_one_cluster(known), scale), None
+            return _told(_of_one_cluster(known), cut), None
         if asked.effort == "free":
-            return _told(known, scale), None
+            return _told(known, cut), None
         refused = _no_blocks(operator, asked, len(labels))
         if refused is not None:
-            return _told(replace(known, reason=refused), scale), None
+            return _told(replace(known, reason=refused), cut), None
         left = None if asked.seconds is None else asked.seconds - (time.perf_counter() - start)
         data = operator.data
         ask = Blockwise(
@@ -119,7 +121,7 @@ def proven_certificate(
         bound = find_bound(ask, asked, left)
         if bound.interrupted and asked.seconds is None:
             raise KeyboardInterrupt  # nobody asked for as much as there is time for
-        return with_bound(known, bound, scale), bound
+        return with_bound(known, bound, cut), bound
 
 
 def _of_one_cluster(known: Certificate) -> Certificate:
@@ -264,6 +266,22 @@ def cut_scale(operator: KernelOperator) -> float | None:
     return 2.0 if (loops >= 0.5 - 1e-9).all() else 1.0
 
 
+class Cut(NamedTuple):
+    """What turns an objective into a normalized cut, L − tr K + k, times ``scale``."""
+
+    scale: float
+    clusters: int
+    """k, the clusters that have members with weight."""
+
+
+def cut_of(operator: KernelOperator, labels: IntArray) -> Cut | None:
+    """Return how labels cut a graph; None if K is none."""
+    scale, weights = cut_scale(operator), operator.weights
+    if scale is None:
+        return None
+    return Cut(scale, len(np.unique(labels if weights is None else labels[weights > 0])))
+
+
 def has_degrees_of_one(operator: NeighborOperator) -> bool:
     """Whether Kd = 1: the samples and weights are those that the anchors were counted with."""
     plain, d = operator.unweighted(), masses(operator.weights, operator.shape[0])
@@ -274,15 +292,15 @@ def has_degrees_of_one(operator: NeighborOperator) -> bool:
     return bool(np.allclose(degrees, 1.0, rtol=0, atol=1e-9))
 
 
-def with_bound(known: Certificate, bound: Bound, scale: float | None = None) -> Certificate:
+def with_bound(known: Certificate, bound: Bound, cut: Cut | None = None) -> Certificate:
     """Return a certificate with a bound on the best possible, if that is more than it knew.
 
     Parameters
     ----------
     known : Certificate
     bound : Bound
-    scale : float, optional
-        Of the normalized cut; see ``cut_scale``.
+    cut : Cut, optional
+        Where K is a graph.
     """
     upper = known.objective_upper
     if bound.interrupted:
@@ -304,9 +322,12 @@ def with_bound(known: Certificate, bound: Bound, scale: float | None = None) -> 
     if bound.failure_probability is not None:
         return _with_drawn(known, upper, bound, bound.failure_probability)
     if known.optimum_lower is not None and bound.value < known.optimum_lower:
-        return _told(known, scale)
+        return _told(known, cut)
     best = bound.value
     relative = upper / best - 1 if best > 0 else (0.0 if upper <= best else np.inf)
+    reason = None if relative <= USELESS else "The blocks are too few or too small for one."
+    if best <= 0 and upper <= NOTHING_LEFT * known.trace_kernel:
+        reason = "The objective of these labels is 0 to rounding: no others can be better by more."
     return _told(
         replace(
             known,
@@ -317,9 +338,9 @@ def with_bound(known: Certificate, bound: Bound, scale: float | None = None) -> 
             n_blocks=bound.n_blocks,
             block_size=bound.block_size,
             assumes_psd=False,
-            reason=None if relative <= USELESS else "The blocks are too few or too small for one.",
+            reason=reason,
         ),
-        scale,
+        cut,
     )
 
 
@@ -345,14 +366,16 @@ def _with_drawn(known: Certificate, upper: float, bound: Bound, delta: float) ->
     )
 
 
-def _told(known: Certificate, scale: float | None) -> Certificate:
+def _told(known: Certificate, cut: Cut | None) -> Certificate:
     """Tell a graph's certificate in terms of its normalized cut."""
-    if scale is None or known.objective_upper is None or known.optimum_lower is None:
+    if cut is None or known.objective_upper is None or known.optimum_lower is None:
         return known
-    shift = known.n_clusters - known.trace_kernel
+    # Bounds for as many clusters as were allowed hold for those that have members.
+    scale, shift = cut.scale, cut.clusters - known.trace_kernel
     objective = known.objective_upper if known.objective is None else known.objective
     return replace(
         known,
+        n_clusters=cut.clusters,
         normalized_cut=max(scale * (objective + shift), 0.0),
         normalized_cut_lower=max(
             scale * (known.optimum_lower + shift), known.normalized_cut_lower or 0.0

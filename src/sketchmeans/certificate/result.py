@@ -126,9 +126,10 @@ class Certificate:
                 f"  so the objective is at most {gap_in_words(self.relative_gap)} above the least "
                 f"that {self._clusters} can have"
             )
+        certain = USELESS if self.relative_gap is None else min(self.relative_gap, USELESS)
         if (
             self.relative_gap_probabilistic is not None
-            and self.relative_gap_probabilistic < USELESS
+            and self.relative_gap_probabilistic < certain
         ):
             likely = gap_in_words(self.relative_gap_probabilistic)
             lines.append(

@@ -44,11 +44,15 @@ def drawn_block(n: int, size: int, seed: int, index: int) -> IntArray:
 
 
 def geometric_bound(bounds: FloatArray, share: float, failure_probability: float) -> float:
-    """Return δ^{1/T}·(Π LB_t/share)^{1/T}: zero if one of them is not positive."""
-    if not len(bounds) or not (bounds > 0).all():
+    """Return the largest δ^{1/T}·(Π LB_t/share)^{1/T} over all T, the first so many of them.
+
+    It holds for all T at once: blocks at the end for which there was hardly time take nothing away.
+    """
+    positive = len(bounds) if (bounds > 0).all() else int((bounds <= 0).argmax())
+    if not positive:
         return 0.0
-    logs = math.fsum(np.log(bounds / share)) + math.log(failure_probability)
-    return math.exp(logs / len(bounds))
+    logs = np.cumsum(np.log(bounds[:positive] / share)) + math.log(failure_probability)
+    return math.exp(float((logs / np.arange(1, positive + 1)).max()))
 
 
 def drawn_bound(
@@ -57,7 +61,7 @@ def drawn_bound(
     """Draw blocks while time allows, and bound the objective by their geometric mean.
 
     Whatever is known when the time is over counts, in the order in which blocks were drawn and up
-    to the first that is missing: to stop there does not depend on a block's bound.
+    to the first that is missing; where to stop may depend on the bounds.
     """
     ask = replace(ask, effort=replace(ask.effort, least_gain=BLOCK_GAIN))
     n, interrupted = len(ask.labels), False
@@ -96,9 +100,13 @@ def _draw_here(
     with Crew(ask.n_threads) as crew:
 
         def work(index: int) -> None:
-            if time.perf_counter() <= deadline:
+            began = time.perf_counter()
+            if began <= deadline:
                 part = ask.part(drawn_block(n, size, ask.seed, index))
-                proofs[index] = part_bound(part, ask.effort, keep_fractional=False)
+                effort = replace(ask.effort, seconds=deadline - began)
+                proofs[index] = part_bound(
+                    part, effort, keep_fractional=False, stopped=lambda: crew.stopped
+                )
 
         crew.each(work, range(len(proofs)), progress)
 
@@ -114,7 +122,8 @@ def _draw_elsewhere(
     # Twice as many as there may be time for: none is left over that would have had some.
     count = min(len(proofs), int(2 * seconds * ask.n_threads / BLOCK_SECONDS) + ask.n_threads)
     blocks = [drawn_block(len(ask.labels), size, ask.seed, index) for index in range(count)]
-    work = partial(part_bound, effort=ask.effort, keep_fractional=False)
+    effort = replace(ask.effort, seconds=seconds)
+    work = partial(part_bound, effort=effort, keep_fractional=False)
     parts = parts_elsewhere(ask.operator, blocks, ask.labels, ask.rounding, work, seconds)
     for done, (index, proof) in enumerate(parts, start=1):
         proofs[index] = proof

@@ -56,6 +56,7 @@ def centred_block(
     rounding: float = 0.0,
     *,
     is_psd: bool = True,
+    absolute: float = 0.0,
 ) -> CentredBlock:
     """Return JKJ of a kernel matrix, which is overwritten.
 
@@ -70,6 +71,8 @@ def centred_block(
         taken to be off by ε times the largest of them.
     is_psd : bool
         Whether K is known to be positive semidefinite.
+    absolute : float
+        What entries may be off by besides, whatever their size.
     """
     b = len(K)
     K += K.T.copy()
@@ -85,7 +88,7 @@ def centred_block(
     # |⟨ΔK, P⟩| ≤ ε tr K by Cauchy and Schwarz; else ‖ΔK‖_F √K, and √K ≤ √b.
     error = 2 * rounding * max(trace, 0.0)
     if not is_psd:
-        error = rounding * largest * mass * (1 + np.sqrt(b))
+        error = (rounding * largest + absolute) * mass * (1 + np.sqrt(b))
     return CentredBlock(centre(K, u), u, abs(trace), size, float(error), is_psd)
 
 

@@ -188,6 +188,7 @@ def _proven(model: Any, table: TableData, seconds: float) -> Any:
     """Return the certificate of a fit with what can be proved in so many seconds."""
     from dataclasses import replace
 
+    from sketchmeans.certificate.joining import with_best_of
     from sketchmeans.estimators import certify
 
     found = certify(
@@ -200,7 +201,8 @@ def _proven(model: Any, table: TableData, seconds: float) -> Any:
         verbose=model.verbose,
     )
     known = model.certificate_
-    return replace(found, trace_error=known.trace_error, gap_bound=known.gap_bound)
+    best = with_best_of(found, known)  # of the same rows
+    return replace(best, trace_error=known.trace_error, gap_bound=known.gap_bound)
 
 
 def _check_outputs(data: str, outputs: dict[str, str], *, force: bool, as_json: bool) -> None:

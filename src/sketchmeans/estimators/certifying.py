@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -11,29 +12,34 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.certificate import Certificate
 from sketchmeans.certificate.cut import cut_certificate
-from sketchmeans.certificate.joining import with_best_of
 from sketchmeans.certificate.objective import cluster_sums
-from sketchmeans.certificate.proven import Proving, has_degrees_of_one, proven_certificate
+from sketchmeans.certificate.proven import (
+    Proving,
+    cut_scale,
+    has_degrees_of_one,
+    proven_certificate,
+)
 from sketchmeans.checkpoints import kept_in
 from sketchmeans.checkpoints.fingerprint import fingerprint
 from sketchmeans.checks import check_count
 from sketchmeans.engine import Run, engine_name
 from sketchmeans.estimators.asking import check_asked
 from sketchmeans.estimators.base import Checked, KernelEstimator
+from sketchmeans.estimators.checks import refuse_light
 from sketchmeans.estimators.cluster import KernelKMeans
 from sketchmeans.estimators.full import FullKernelKMeans
 from sketchmeans.estimators.given_labels import numbered
 from sketchmeans.estimators.progress import Bar
 from sketchmeans.estimators.proofs import around_the_mean, first_size, moved_bytes, proof_run
 from sketchmeans.kernels import make_kernel
-from sketchmeans.lowrank.sparse_features import from_sparse_features
-from sketchmeans.operators import NeighborOperator
+from sketchmeans.lowrank.sparse_features import from_known_anchors, from_sparse_features
+from sketchmeans.operators import NeighborOperator, SparseOperator
 from sketchmeans.rows import Rows
 from sketchmeans.text import called, setting
 
@@ -41,8 +47,9 @@ AUTO_TRIANGLES = 1000
 """Samples up to which effort="auto" goes as far as triangles without a time limit: a minute."""
 
 
-LOOKED_AT = 16
-"""Rows that are embedded again, to see whether they are those of the model."""
+LOOKED_AT, NEAR = 16, 0.01
+"""Rows that are embedded again, to see whether they are those of the model, and how near to what
+it knows they must be, of the largest number."""
 
 
 class _Data(KernelEstimator):
@@ -80,6 +87,7 @@ class _Data(KernelEstimator):
     def prepared(self, X: Any, sample_weight: Any, seed: int) -> Checked:
         """Return checked data and their kernel, in float64; a linear one of centred rows."""
         self._check_options()
+        refuse_light(sample_weight)
         data = self._prepare(X, sample_weight, seed)
         moved = around_the_mean(data.operator)
         if moved is data.operator:
@@ -176,11 +184,13 @@ def certify(
     began = time.perf_counter()
     check_asked(effort, seconds, block_size, failure_probability, checkpoint)
     judged = _Judged.of(labels, kernel, gamma, degree, coef0, kernel_params, n_clusters)
+    if judged.model is not None:
+        _refuse_others(judged.model, X)
     data = _Data(**judged.options, memory_limit=memory_limit, n_jobs=n_jobs)
 
     def reckoned(checked: Checked, own: Run) -> tuple[IntArray, Proving, Run]:
         n = checked.X.shape[0]
-        numbers, clusters = judged.clusters(n, checked.weights)
+        numbers, clusters = judged.clusters(n, checked.weights, is_graph=_is_graph(checked))
         asked = Proving(
             n_clusters=clusters,
             effort=_effort(effort, n, seconds),
@@ -193,7 +203,7 @@ def certify(
         if memory_limit is not None:  # what is reckoned for the first blocks is what there is
             asked = replace(asked, largest_block=first_size(n, asked, data.threads()))
         met = checked.operator
-        decomposes = isinstance(met, NeighborOperator) and judged.model is None
+        decomposes = isinstance(met, NeighborOperator)
         run = proof_run(met, asked, checked.copied, memory_limit, own, decomposes=decomposes)
         return numbers, asked, run
 
@@ -208,7 +218,7 @@ def certify(
         with _Told(verbose) as told:
             asked = replace(asked, report=told)
             found = proven_certificate(checked.operator, numbers, asked, run, known)[0]
-        return judged.joined(found, X)
+        return found
 
 
 def _identified(
@@ -302,7 +312,7 @@ class _Judged:
             if labels.gamma_ is not None:
                 options["gamma"] = labels.gamma_
             options["kernel"] = labels.kernel
-            return cls(labels.labels_, options, labels, n_clusters or labels.n_clusters)
+            return cls(labels.labels_, options, labels, n_clusters)
         if kernel is None:
             raise ValueError(
                 "labels do not say what they minimised: give the kernel to judge them by, such as "
@@ -311,24 +321,25 @@ class _Judged:
             )
         return cls(labels, {**options, "kernel": kernel}, None, n_clusters)
 
-    def joined(self, found: Certificate, X: Any) -> Certificate:
-        """Return what was found, or what a model knows of its labels where that is more."""
-        model = self.model
-        if not isinstance(model, KernelKMeans) or model.certificate_.optimum_lower is None:
-            return found
-        here = isinstance(model.embedding_, np.ndarray) and not isinstance(X, Rows)
-        same = found.n_clusters == model.certificate_.n_clusters
-        if not (here and same and found.normalized_cut is None and _is_fitted_to(model, X)):
-            return found
-        return with_best_of(found, model.certificate_)
+    def clusters(
+        self, n: int, weights: FloatArray | None, *, is_graph: bool
+    ) -> tuple[IntArray, int]:
+        """Return the labels as whole numbers from 0, and how many clusters the best may have.
 
-    def clusters(self, n: int, weights: FloatArray | None) -> tuple[IntArray, int]:
-        """Return the labels as whole numbers from 0, and how many clusters the best may have."""
+        A cut is compared with those into as many clusters: with fewer, the least would be 0.
+        """
         numbers = numbered(self.labels, n)
         used = len(np.unique(numbers if weights is None else numbers[weights > 0]))
         if self.asked_clusters is None:
-            return numbers, used
+            allowed = used if self.model is None or is_graph else self.model.n_clusters
+            return numbers, int(allowed)
         check_count("n_clusters", self.asked_clusters)
+        if is_graph and self.asked_clusters != used:
+            raise ValueError(
+                f"{called('n_clusters')}={self.asked_clusters}, and the labels have {used} "
+                "clusters: a normalized cut is compared with those into as many clusters. Leave "
+                f"{called('n_clusters')} out."
+            )
         if self.asked_clusters < used:
             raise ValueError(
                 f"n_clusters={self.asked_clusters} is less than the {used} clusters of the labels: "
@@ -338,13 +349,35 @@ class _Judged:
         return numbers, int(self.asked_clusters)
 
 
-def _is_fitted_to(model: KernelKMeans, X: Any) -> bool:
-    """Whether rows of X are those that a model was fitted to, by what it makes of some of them."""
-    count = len(model.embedding_)
-    few = np.linspace(0, count - 1, min(count, LOOKED_AT)).astype(np.intp)
-    known = model.embedding_[few].astype(np.float64)
-    again = model.transform(_safe_indexing(X, few))
-    return bool(np.abs(again - known).max() <= 1e-3 * np.abs(known).max())
+def _refuse_others(model: Any, X: Any) -> None:
+    """Refuse rows that a model was not fitted to, by what it makes of some of them.
+
+    NOTE: what the model knows of the best possible is not taken over all the same: rows between
+    these, and weights, might differ.
+    """
+    if isinstance(X, str | os.PathLike | Rows):
+        return
+    validate_data(model, X, reset=False, skip_check_array=True)
+    known = getattr(model, "embedding_", None)
+    if not isinstance(known, np.ndarray) or _num_samples(X) != len(known):
+        return
+    few = np.linspace(0, len(known) - 1, min(len(known), LOOKED_AT)).astype(np.intp)
+    known = known[few].astype(np.float64)
+    off = np.abs(model.transform(_safe_indexing(X, few)) - known).max(axis=1)
+    if off.max() > NEAR * np.abs(known).max():
+        raise ValueError(
+            f"X is not what the model was fitted to: row {few[off.argmax()]} is embedded "
+            "elsewhere. Pass the rows that were given to fit, in their order, or pass labels and a "
+            "kernel in the place of the model."
+        )
+
+
+def _is_graph(checked: Checked) -> bool:
+    """Whether labels are judged by their normalized cut."""
+    operator = checked.operator
+    if isinstance(operator, NeighborOperator):
+        return True
+    return isinstance(operator, SparseOperator) and cut_scale(operator) is not None
 
 
 def _of_graph(
@@ -361,9 +394,8 @@ def _of_graph(
                 "X or sample_weight are not what the model was fitted to: its graph has other "
                 "degrees with them. Pass those that were given to fit."
             )
-        certificate: Certificate = judged.model.certificate_
-        return certificate
-    low_rank = from_sparse_features(operator, rank=min(n_clusters, len(labels)), run=run)
+    decompose = from_sparse_features if judged.model is None else from_known_anchors
+    low_rank = decompose(operator, rank=min(n_clusters, len(labels)), run=run)
     sums = cluster_sums(operator.unweighted(), labels, checked.weights, run)
     return cut_certificate(labels, low_rank, sums, checked.weights)
 

@@ -321,3 +321,21 @@ def check_weights(sample_weight: Any, n: int) -> FloatArray | None:
         )
     light = (weights > 0) & (weights < LIGHT * largest)
     return np.where(light, 0.0, weights) if light.any() else weights
+
+
+def refuse_light(sample_weight: Any) -> None:
+    """Refuse weights that a fit would take for zero: a proof is of the samples that are given.
+
+    However light, a sample that lies far out can have all of the objective.
+    """
+    weights = np.asarray(sample_weight)
+    if sample_weight is None or weights.ndim != 1 or weights.dtype.kind not in "iuf":
+        return
+    largest = weights.max(initial=0)
+    light = np.flatnonzero((weights > 0) & (weights < LIGHT * largest))
+    if len(light):
+        raise ValueError(
+            f"sample_weight[{light[0]}] = {weights[light[0]]:g} is less than {LIGHT:g} of the "
+            f"largest, {largest:g}: fits take it for zero, and what it adds to the objective is "
+            "not known. Use 0 to leave a sample out, or a larger weight."
+        )

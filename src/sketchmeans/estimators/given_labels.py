@@ -9,6 +9,9 @@ import numpy as np
 
 from sketchmeans._arrays import Array, IntArray
 
+NOISE = ("-1", "-1.0")
+"""What stands for noise among names, too."""
+
 
 def numbered(labels: Any, n: int) -> IntArray:
     """Return the labels of n samples as whole numbers from 0; refuse samples in no cluster.
@@ -79,13 +82,16 @@ def _refuse_noise(labels: Array) -> None:
         if len(empty):
             _refuse_missing(empty, len(labels))
         try:
-            numbers = labels.astype(np.int64)
-        except (ValueError, OverflowError):  # they are names
-            return
-    if numbers.dtype.kind == "i" and numbers.min(initial=0) < 0:
+            numbers = labels.astype(np.float64)
+        except ValueError:  # they are names
+            numbers = np.where(np.isin(labels, np.array(NOISE, labels.dtype.kind)), -1, 0)
+        missing = np.flatnonzero(np.isnan(numbers))
+        if len(missing):
+            _refuse_missing(missing, len(labels))
+    if numbers.dtype.kind in "if" and numbers.min(initial=0) < 0:
         noise = int((numbers < 0).sum())
         raise ValueError(
-            f"labels hold {numbers.min()} for {noise} of {len(labels)} samples: noise is in no "
+            f"labels hold {numbers.min():g} for {noise} of {len(labels)} samples: noise is in no "
             "cluster, and has no objective. Leave these samples out, X[labels >= 0], or give each "
             "of them to a cluster."
         )

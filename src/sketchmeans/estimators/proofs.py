@@ -26,6 +26,7 @@ from sketchmeans.certificate.joining import with_best_of
 from sketchmeans.certificate.objective import cluster_sums
 from sketchmeans.certificate.proven import (
     Proving,
+    cut_of,
     objective_known,
     proven_certificate,
     with_bound,
@@ -245,14 +246,15 @@ def proved(
     by_neighbors = isinstance(operator, NeighborOperator)
     met = around_the_mean(operator)
     if bound is not None and not by_neighbors:
-        found = with_bound(objective_known(met, labels, asked, run), bound)
+        found = with_bound(objective_known(met, labels, asked, run), bound, cut_of(met, labels))
         return Proved(_joined(free, found), bound)
     found, bound = proven_certificate(met, labels, asked, run, free if by_neighbors else None)
     better = None
     if bound is not None and not by_neighbors and found.objective is not None:
         better = rounded(operator, bound, asked, run)
         if better is not None and better.inertia < found.objective * (1 - 1e-9):
-            found = with_bound(objective_known(met, better.labels, asked, run), bound)
+            cut = cut_of(met, better.labels)
+            found = with_bound(objective_known(met, better.labels, asked, run), bound, cut)
         else:
             better = None
     return Proved(_joined(free, found, same_labels=better is None), bound, better)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import os
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sketchmeans._arrays import Array
+from sketchmeans.io.dialect import LOOKED_AT, SPACES, guess_delimiter
 from sketchmeans.io.extras import arrow
 from sketchmeans.io.formats import by_extension
 from sketchmeans.io.limits import DataError
@@ -82,8 +84,12 @@ def read_clusters(path: str | os.PathLike[str], id_column: str | None = None) ->
             raise DataError(f"{name} holds an array of shape {array.shape}: one label a row.")
         return ClusterFile(name, [str(value) for value in array.tolist()])
     if format in ("csv", "tsv"):
+        expected = "," if format == "csv" else "\t"
         with Path(path).open(encoding="utf-8-sig", newline="") as text:
-            rows = list(csv.reader(text, delimiter="," if format == "csv" else "\t"))
+            mark = guess_delimiter(list(islice(text, LOOKED_AT)), expected, cut=False)
+            text.seek(0)
+            # Spaces may stand in the names of clusters.
+            rows = list(csv.reader(text, delimiter=expected if mark == SPACES else mark))
         columns = _text_columns(name, [row for row in rows if row])
     elif format in ("parquet", "feather", "arrow"):
         columns = _arrow_columns(path, format)

@@ -54,6 +54,29 @@ def entry_rounding(
     return max(unit * units, LEAST)
 
 
+def indefinite_rounding(kernel: Kernel, n_features: int, largest_square: float) -> float:
+    """Return what entries in float64 may be off by where γ⟨x, y⟩ + coef0 cancels; 0 if K ≽ 0.
+
+    The argument is off by units of its terms, however small their sum; the entry by as much as the
+    map makes of that. For K ≽ 0 no term exceeds √(K_ii K_jj), and ε has it.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    n_features : int
+        Terms of a dot product.
+    largest_square : float
+        The largest ‖x‖².
+    """
+    if kernel.is_psd or kernel.statistic is not Statistic.DOT:
+        return 0.0
+    largest = abs(kernel.scale) * largest_square + abs(kernel.shift)
+    degree = kernel.degree if isinstance(kernel, Polynomial) else 1
+    with np.errstate(over="ignore"):
+        steepest = degree * np.float64(largest) ** (degree - 1)  # tanh rises by one at the most
+    return float(np.finfo(np.float64).eps * (16 + n_features) * largest * steepest)
+
+
 def largest_deviation(
     computed: FloatArray, truth: FloatArray, ours: FloatArray, theirs: FloatArray
 ) -> float:

@@ -24,6 +24,13 @@ def from_sparse_features(operator: NeighborOperator, *, rank: int, run: Run = AL
     rank numbers, and a few matrices as large as the lesser of anchors and samples, squared.
     """
     distances = operator.build(run.part(0, 3))
+    return from_known_anchors(operator, rank=rank, run=run, distances=distances)
+
+
+def from_known_anchors(
+    operator: NeighborOperator, *, rank: int, run: Run = ALONE, distances: int = 0
+) -> LowRank:
+    """Decompose K = FFᵀ where the anchors are known already, by so many distances."""
     n, width = operator.shape[0], operator.map.count
     order = min(n, width)
     first = max(order - rank - SEEN_BEYOND, 0)
