@@ -80,7 +80,8 @@ def here(command, folder):
                 signal.signal(number, handler)
             sys.stdout.flush()
             sys.stderr.flush()
-    shown = [one.getvalue().decode() for one in (out, err)]
+        # Click before 8.2 closes both streams behind it.
+        shown = [one.getvalue().decode() for one in (out, err)]
     return subprocess.CompletedProcess(command, code, *shown)
 
 
