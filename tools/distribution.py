@@ -7,6 +7,7 @@ against the installed package: ``src`` is not on the path, and an import from it
     make dist
     make dist TESTS=tests/test_cli.py
     python tools/distribution.py --only 3.13 tests/test_cli.py
+    python tools/distribution.py --kept tests/test_cli.py   # as the last run installed it
 """
 
 from __future__ import annotations
@@ -35,15 +36,21 @@ print(", ".join(name + " " + version(name) for name in {SHOWN!r}))
 """
 
 
-def main(only: list[str], tests: list[str]) -> None:
+def main(only: list[str], kept: bool, tests: list[str]) -> None:
     """Build, check, and test with every Python, or with some alone."""
     at_hand = pythons()
     chosen = {minor: path for minor, path in at_hand.items() if not only or minor in only}
     if not chosen:
         sys.exit(f"no such Python: here are {', '.join(at_hand) or 'none'}")
-    source, wheel = built(next(iter(chosen.values())))
+    if not kept:
+        build(next(iter(chosen.values())))
+    (source,), (wheel,) = FILES.glob("*.tar.gz"), FILES.glob("*.whl")
     checked(source, wheel)
-    rows = [tested(minor, python, wheel, tests) for minor, python in chosen.items()]
+    homes = {minor: BUILD / f"installed-{minor}" for minor in chosen}
+    if not kept:
+        for minor, home in homes.items():
+            installed(home, chosen[minor], wheel)
+    rows = [tested(minor, home, tests) for minor, home in homes.items()]
     print(f"\n{wheel.name}, as installed:\n")
     print("| Python | with | passed | failed | skipped |\n|---|---|---|---|---|")
     for python, beside, passed, failed, skipped in rows:
@@ -52,8 +59,8 @@ def main(only: list[str], tests: list[str]) -> None:
         sys.exit("the package as installed does not pass its tests")
 
 
-def built(python: Path) -> tuple[Path, Path]:
-    """Return a source distribution and a wheel that was built from it."""
+def build(python: Path) -> None:
+    """Build a source distribution, and from it a wheel, which are then all that is there."""
     builder = fresh(BUILD / "builder", python)
     install(builder, "--group", "dist")
     for old in FILES.glob("*"):
@@ -63,8 +70,6 @@ def built(python: Path) -> tuple[Path, Path]:
     shown = subprocess.run(command, env=strict, capture_output=True, text=True, check=False)
     if shown.returncode:
         sys.exit(f"the build failed:\n{shown.stdout}{shown.stderr}")
-    (source,), (wheel,) = FILES.glob("*.tar.gz"), FILES.glob("*.whl")
-    return source, wheel
 
 
 def checked(source: Path, wheel: Path) -> None:
@@ -135,13 +140,15 @@ def _files(folder: str) -> set[str]:
     }
 
 
-def tested(
-    minor: str, python: Path, wheel: Path, tests: list[str]
-) -> tuple[str, str, int, int, int]:
-    """Install the wheel beside what tests need; return a row of the table."""
-    home = fresh(BUILD / f"installed-{minor}", python)
+def installed(folder: Path, python: Path, wheel: Path) -> None:
+    """Install the wheel, with its extras and what tests need, into a fresh environment."""
     extras = ",".join(project()["project"]["optional-dependencies"])
-    install(home, f"{wheel}[{extras}]", "--group", "dev")
+    install(fresh(folder, python), f"{wheel}[{extras}]", "--group", "dev")
+
+
+def tested(minor: str, folder: Path, tests: list[str]) -> tuple[str, str, int, int, int]:
+    """Run tests against what is installed; return a row of the table."""
+    home = folder / "bin" / "python"
     results = BUILD / f"installed-{minor}.xml"
     results.unlink(missing_ok=True)
     command: list[str | Path] = [home, "-m", "pytest", "-p", "tools.as_installed"]
@@ -164,6 +171,7 @@ def tested(
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", action="append", default=[], help="a version, such as 3.13")
+    parser.add_argument("--kept", action="store_true", help="build and install nothing anew")
     parser.add_argument("tests", nargs="+", help="what pytest is to run")
     given = parser.parse_args()
-    main(given.only, given.tests)
+    main(given.only, given.kept, given.tests)
