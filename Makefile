@@ -12,9 +12,11 @@ EITHER_ENGINE := $(addprefix tests/test_, $(addsuffix .py, bounds certificate co
   quality rules sketches sparse_kernels starts streams threads))
 UNTRACED := $(addprefix tests/test_, $(addsuffix .py, bounds degenerate determinism landmarks layouts \
   memory memory_limits native native_neighbors neighbors quality scales selection threads))
+# What is run against the installed package: the numbers, what is compiled, files, and the command.
+INSTALLED := $(EITHER_ENGINE) $(ENGINE_TESTS) $(addprefix tests/test_, $(addsuffix .py, cli models))
 
 .PHONY: run test test-numpy lint bench reproduce soak sanitize sanitize-threads no-compiler clean
-.PHONY: coverage audit mutants
+.PHONY: coverage audit mutants dist oldest
 
 run: $(READY)
 	@$(BIN)/sketchmeans demo
@@ -81,6 +83,14 @@ mutants: $(READY)
 # `pip install .` where no compiler is to be found gives a pure Python package that works.
 no-compiler: $(READY)
 	$(BIN)/python tools/without_compiler.py
+
+# Source distribution and wheel, built and tested as installed, on every Python at hand; and all tests
+# with the lowest versions that pyproject.toml allows. TESTS names other tests, for both.
+dist: $(READY)
+	$(BIN)/python tools/distribution.py $(or $(TESTS), $(sort $(INSTALLED)))
+
+oldest: $(READY)
+	$(BIN)/python tools/oldest.py $(TESTS)
 
 $(READY): pyproject.toml $(NATIVE)
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; v >= (3, 11) or sys.exit("sketchmeans needs Python 3.11 or newer, not %d.%d: make PYTHON=/path/to/python3" % v)'

@@ -12,6 +12,7 @@ import termios
 import time
 import warnings
 from contextlib import chdir, suppress
+from inspect import signature
 from pathlib import Path
 from unittest.mock import patch
 
@@ -19,6 +20,9 @@ import numpy as np
 from click.testing import CliRunner
 
 from sketchmeans.cli import cli, main
+
+APART = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}
+"""What keeps the two streams of Click's runner apart; since Click 8.2 they always are."""
 
 
 def environment(folder):
@@ -65,7 +69,7 @@ def here(command, folder):
         chdir(folder),
         warnings.catch_warnings(),
         patch.object(sys, "argv", [program, *arguments]),
-        CliRunner().isolation() as (out, err, _),
+        CliRunner(**APART).isolation() as (out, err, *_),
     ):
         try:
             main()
@@ -76,7 +80,8 @@ def here(command, folder):
                 signal.signal(number, handler)
             sys.stdout.flush()
             sys.stderr.flush()
-    shown = [one.getvalue().decode() for one in (out, err)]
+        # Click before 8.2 closes both streams behind it.
+        shown = [one.getvalue().decode() for one in (out, err)]
     return subprocess.CompletedProcess(command, code, *shown)
 
 
@@ -185,6 +190,6 @@ def end_during_fit(folder, options, *signals):
 
 def sketchmeans(*arguments, code=0):
     """Run a command in this process, and return what it printed."""
-    result = CliRunner().invoke(cli, [str(argument) for argument in arguments])
-    assert result.exit_code == code, (result.output, result.exception)
+    result = CliRunner(**APART).invoke(cli, [str(argument) for argument in arguments])
+    assert result.exit_code == code, (result.stdout, result.stderr, result.exception)
     return result

@@ -21,7 +21,7 @@ def test_results_go_to_standard_output_and_nothing_else(rings, tmp_path):
     assert "Agreement with 'ring': accuracy 0." in shown.stdout
     assert "at most" in shown.stdout
     shown = run(*arguments, *QUADRATIC, "--quiet", "-o", tmp_path / "labels.csv")
-    assert shown.output == ""
+    assert shown.stdout == shown.stderr == ""
     shown = run(*arguments, *QUADRATIC, "-o", "-")
     assert shown.stdout == (tmp_path / "labels.csv").read_text()
     assert "300 rows of 2 columns" in shown.stderr

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import hostile_files
+import shell
 
 RUN = """
 import json, re, sys, warnings
@@ -28,14 +29,15 @@ def memory(name):
     return 1024 * int(re.search(name + r":\\s+(\\d+)", status)[1])
 
 names = json.loads(sys.stdin.read())
+runner = CliRunner(**names["apart"])
 for name in names["good"]:
-    assert CliRunner().invoke(cli, ["cluster", name, "-k", "2"]).exit_code == 0, name
+    assert runner.invoke(cli, ["cluster", name, "-k", "2"]).exit_code == 0, name
 run.clear()
 found = {}
 for name in names["bad"]:
     Path("/proc/self/clear_refs").write_text("5")  # from here on the peak is that of this file
     before = memory("VmRSS")
-    result = CliRunner().invoke(cli, ["cluster", name, "-k", "2"])
+    result = runner.invoke(cli, ["cluster", name, "-k", "2"])
     ended = result.exception is None or isinstance(result.exception, SystemExit)
     found[name] = {
         "code": result.exit_code, "out": result.stdout, "err": result.stderr, "ended": ended,
@@ -74,6 +76,7 @@ def run_through(folder):
     names = {
         "good": [name for name in there if name.startswith("good.")],
         "bad": [name for name in there if not name.startswith("good.")],
+        "apart": shell.APART,
     }
     result = subprocess.run(
         [sys.executable, "-c", RUN],
