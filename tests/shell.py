@@ -126,12 +126,26 @@ def several_on_a_terminal(commands, folder, hidden=()):
     return list(zip(out.split(chr(0))[:-1], err.split(chr(0))[:-1], strict=True))
 
 
+def heeding():
+    """Let a child that begins heed signals: under ``nohup`` or in the background some are ignored.
+
+    Whoever inherits that keeps to it, and so do our commands.
+    """
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def ctrl_c_on_a_terminal(command, folder):
     """Run a command on a terminal of its own and press Ctrl-C once it shows progress.
 
     Return the exit code and what was shown after that.
     """
     master, slave = pty.openpty()
+
+    def begin():
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        heeding()
+
     process = subprocess.Popen(
         ["bash", "-c", f"exec {command}"],
         cwd=folder,
@@ -140,7 +154,7 @@ def ctrl_c_on_a_terminal(command, folder):
         stdout=slave,
         stderr=slave,
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        preexec_fn=begin,
     )
     os.close(slave)
     while b"%" not in os.read(master, 4096):
@@ -158,7 +172,7 @@ def ctrl_c_on_a_terminal(command, folder):
 def start(program, folder):
     """Start Python on a program in a folder; what it prints can be read while it runs."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([sys.executable, *program], cwd=folder, **pipes)
+    return subprocess.Popen([sys.executable, *program], cwd=folder, preexec_fn=heeding, **pipes)
 
 
 def end(process, *signals):

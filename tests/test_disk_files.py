@@ -122,6 +122,7 @@ def test_a_fit_that_is_killed_leaves_nothing_behind(how, tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
+        preexec_fn=shell.heeding,
     )
     assert process.stdout.readline() == "in the middle\n"
     start = time.perf_counter()

@@ -144,8 +144,7 @@ def test_files_have_the_permissions_of_any_other_new_file(tmp_path):
 
 
 STOP = """
-import signal, sys, time
-signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs in the background ignores it
+import sys, time
 from sketchmeans import atomic as files
 from sketchmeans.models import saving
 from sketchmeans.cli import main

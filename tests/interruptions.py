@@ -1,0 +1,60 @@
+"""Work that is interrupted right after it saved a checkpoint, and what it is held against."""
+
+import itertools
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from sketchmeans.checkpoints import Checkpoint, stages
+
+
+@contextmanager
+def often_saved():
+    """Save at the end of all stages, after all iterations, and after some tasks."""
+    asked = itertools.count(1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SKETCHMEANS_CHECKPOINT_SECONDS", "0")
+        patch.setattr(stages, "SHARE", np.inf)
+        patch.setattr(
+            Checkpoint, "is_due", lambda self, stage=None: stage is not None or not next(asked) % 40
+        )
+        yield
+
+
+def rows():
+    """Return 700 samples."""
+    random = np.random.default_rng(0)
+    return random.normal(size=(700, 4)) + 2 * random.integers(0, 2, size=(700, 4))
+
+
+class Interrupted(Exception):
+    """Stands for whatever ends a process, right after something was saved."""
+
+
+def interrupted(work, saves, monkeypatch):
+    """Do some work until it has saved so many times; return how often it did where it ended."""
+    counted, plain = [], Checkpoint.save
+
+    def save_and_count(self, *given):
+        plain(self, *given)
+        counted.append(1)
+        if len(counted) == saves:
+            raise Interrupted
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "save", save_and_count)
+        try:
+            work()
+        except Interrupted:
+            return None
+    return len(counted)
+
+
+def found_by(model):
+    """Return all that a fit has found but for times and threads."""
+    arrays = {k: v for k, v in vars(model).items() if isinstance(v, np.ndarray)}
+    bits = {name: (one.dtype.str, one.shape, one.tobytes()) for name, one in arrays.items()}
+    costs = ("passes", "kernel_entries", "distances")
+    stats = [model.stats_[name] for name in costs]
+    return bits, repr(getattr(model, "certificate_", None)), stats
