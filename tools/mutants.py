@@ -40,7 +40,7 @@ import pytest  # noqa: E402
 from tools.mutations import Mutation, mutated, mutations  # noqa: E402
 
 RECOVERY = "lowrank one_pass"
-CERTIFICATE = "certificate bounds proof"
+CERTIFICATE = "certificate bounds proof proof_attacks certify"
 OPERATORS = "operators engine kernels"
 TESTS = {
     "sketches": "rules sketches one_pass",
