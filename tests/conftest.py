@@ -13,8 +13,10 @@ from threadpoolctl import threadpool_limits
 from sketchmeans.datasets import make_rings
 
 LONG = (
-    *("dask", "reproduce", "memory_limits", "cli_help", "selection", "native", "docs", "proof"),
-    *("neighbors", "estimators", "progress", "threads", "bounds", "choosing", "files", "memory"),
+    *("dask", "reproduce", "selection", "memory_limits", "docs", "cli_help", "proof", "native"),
+    *("dask_proof", "progress", "threads", "certify", "neighbors", "models", "choosing", "zoo"),
+    *("disk_files", "fit_properties", "guidance", "bounds", "estimators", "determinism", "scales"),
+    *("checkpoints", "landmarks", "dask_faults", "memory", "benchmarks", "hostile_data"),
 )
 """Files of tests that take longest; a worker that began one last would leave the others idle."""
 THREADED = {"test_determinism", "test_engine", "test_threads"}

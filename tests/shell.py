@@ -53,7 +53,9 @@ def run(command, folder, **options):
 
 def typed(command, folder):
     """Run a command line in this process if it is one of ours alone, and else in a shell."""
-    ours = command.startswith("sketchmeans ") and not re.search(r"[|<>#$&;*]", command)
+    words = shlex.shlex(command, posix=False, punctuation_chars=True)  # comments are left out
+    special = [word for word in words if word[0] not in "'\"" and re.search(r"[|<>$&;*]", word)]
+    ours = command.startswith("sketchmeans ") and not special
     return (here if ours else run)(command, folder)
 
 
@@ -62,7 +64,7 @@ def here(command, folder):
 
     Its words are those of a shell, without pipes and redirections.
     """
-    program, *arguments = shlex.split(command)
+    program, *arguments = shlex.split(command, comments=True)
     assert program == "sketchmeans"
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     with (
@@ -169,10 +171,10 @@ def ctrl_c_on_a_terminal(command, folder):
     return process.wait(timeout=60), shown.decode()
 
 
-def start(program, folder):
+def start(program, folder, **options):
     """Start Python on a program in a folder; what it prints can be read while it runs."""
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([sys.executable, *program], cwd=folder, preexec_fn=heeding, **pipes)
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
+    return subprocess.Popen([sys.executable, *program], cwd=folder, preexec_fn=heeding, **options)
 
 
 def end(process, *signals):

@@ -5,7 +5,16 @@ import json
 
 import numpy as np
 import pytest
-from benchmarks import drawing, end_to_end, kernel_tables, kernels, processes, record, rivals
+from benchmarks import (
+    drawing,
+    end_to_end,
+    kernel_methods,
+    kernel_tables,
+    kernels,
+    processes,
+    record,
+    rivals,
+)
 from benchmarks.data import cores_and_shells, median_rbf, noisy_blobs
 from benchmarks.kernel_sets import SETS, scored
 from benchmarks.timing import Report, Target, environment
@@ -197,9 +206,12 @@ def test_every_set_for_kernels_has_its_clusters_and_drawn_ones_change_with_the_s
 def test_kernels_are_compared_with_rivals_and_a_run_goes_on_where_it_ended(tmp_path, monkeypatch):
     file, fitted = tmp_path / "kernels.json", []
 
-    def counted(*given, **arguments):
+    def counted(function, **arguments):
         fitted.append((arguments["method"], arguments["seeds"]))
-        return processes.measured(*given, **arguments)
+        if len(fitted) == 1:
+            return processes.measured(function, **arguments)
+        assert function == "benchmarks.kernel_methods:fits"  # the others may run here
+        return json.loads(json.dumps(kernel_methods.fits(**arguments)))
 
     monkeypatch.setattr(kernels, "measured", counted)
     run = ["--seeds", "2", "--sets", "iris", "--out", str(file)]
@@ -216,13 +228,13 @@ def test_kernels_are_compared_with_rivals_and_a_run_goes_on_where_it_ended(tmp_p
         "| NMI | rbf | best rival | its NMI | ours / best |" in file.with_suffix(".md").read_text()
     )
 
-    fitted.clear()
+    first = fitted.copy()
     del cells["rbf"]["1"]
     cells["KMeans"]["0"] = {"failed": "ImportError: while someone was editing"}
     file.write_text(json.dumps({"cells": {"iris": cells}}))
     kernels.main([*run, "--only", "rbf,KMeans", "--resume"])
     kernels.main([*run, "--only", "rbf"])
-    assert fitted == [("rbf", [1]), ("KMeans", [0]), ("rbf", [0, 1])]
+    assert fitted == [*first, ("rbf", [1]), ("KMeans", [0]), ("rbf", [0, 1])]
     rival = json.loads(file.read_text())["cells"]["iris"]["KMeans"]
     assert "nmi" in rival["0"]
     assert rival["1"] == cells["KMeans"]["1"]

@@ -29,11 +29,11 @@ def test_plain_kmeans_of_small_tables_is_proved_to_half_a_per_cent(load, k):
 
 
 def test_the_bits_do_not_depend_on_threads():
-    X, _ = make_blobs(700, 6, centers=5, cluster_std=3.0, random_state=1)
+    X, _ = make_blobs(150, 6, centers=5, cluster_std=3.0, random_state=1)
     labels = KMeans(5, n_init=1, random_state=0).fit_predict(X)
-    for options in ({"effort": "triangles"}, {"block_size": 80}):
+    for options in ({"effort": "triangles"}, {"block_size": 25}):
         one, two, five = (
-            certify(X[:250], labels[:250], kernel="rbf", n_jobs=jobs, random_state=0, **options)
+            certify(X, labels, kernel="rbf", n_jobs=jobs, random_state=0, **options)
             for jobs in (1, 2, 5)
         )
         assert one == two == five
@@ -64,7 +64,7 @@ def test_a_model_brings_its_kernel_and_takes_no_other():
     X, _ = make_blobs(90, centers=3, cluster_std=2.0, random_state=0)
     model = KernelKMeans(3, kernel="rbf", gamma="2*median", random_state=0).fit(X)
     found = certify(X, model)
-    same = certify(X, model.labels_, kernel="rbf", gamma=model.gamma_)
+    same = certify(X, model.labels_, kernel="rbf", gamma=model.gamma_, effort="blocks")
     assert found.objective == same.objective
     assert found.relative_gap < 0.02
     full = FullKernelKMeans(3, gamma=model.gamma_, random_state=0).fit(X)
@@ -143,14 +143,15 @@ def test_a_memory_limit_is_kept_or_refused_with_the_way_out():
 
 @pytest.mark.parametrize("level", ["lifted", "triangles"])
 def test_a_block_takes_no_more_memory_than_is_reckoned(level):
-    X, _ = make_blobs(400, 5, centers=4, cluster_std=4.0, random_state=0)
+    n = 250
+    X, _ = make_blobs(n, 5, centers=4, cluster_std=4.0, random_state=0)
     labels = KMeans(4, n_init=1, random_state=0).fit_predict(X)
     certify(X[:50], labels[:50], kernel="rbf", effort=level)  # what is imported late
     tracemalloc.start()
     certify(X, labels, kernel="rbf", effort=level)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert 0.1 * block_bytes(400, level) < peak < block_bytes(400, level)
+    assert 0.1 * block_bytes(n, level) < peak < block_bytes(n, level)
 
 
 def test_levels_are_in_order():

@@ -96,7 +96,7 @@ def test_progress_is_shown_on_a_terminal_only(tmp_path):
         assert word in err, word
     assert out.startswith("8,000 rows")
     assert quiet == ""
-    assert shell.run(command, tmp_path).stderr == ""
+    assert shell.here(command, tmp_path).stderr == ""
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ import sketchmeans
 from clusters import opened, same_fits
 from sketchmeans import dask as placed
 from sketchmeans.blas import count_threads
+from sketchmeans.rows import FAN
 
 N = 4000
 RAGGED = (1000, 1500, 0, 1, 1499)
@@ -50,10 +51,11 @@ def client():
 @pytest.fixture(autouse=True)
 def _short_spans(monkeypatch):
     """More spans than the fan of the tree of sums; tasks of few pairs of strips."""
-    monkeypatch.setattr("sketchmeans.operators.neighbor_features._ROWS", 400)
-    monkeypatch.setattr("sketchmeans.operators.base.BLOCK", 500)
+    monkeypatch.setattr("sketchmeans.operators.neighbor_features._ROWS", 480)
+    monkeypatch.setattr("sketchmeans.operators.base.BLOCK", 800)
     monkeypatch.setattr("sketchmeans.dask.meetings.ENTRIES", 2_000_000)
-    monkeypatch.setattr("sketchmeans.tall.SPAN", 300)
+    monkeypatch.setattr("sketchmeans.tall.SPAN", 480)
+    assert N / 480 > FAN
 
 
 def data(dtype="float64", n=N):
@@ -91,10 +93,13 @@ def test_labels_embedding_and_certificate_are_those_of_a_local_fit(client, name,
     assert_same_on(client, name, dtype, weighted)
 
 
-def test_three_workers_find_the_same():
-    with opened(3) as client:
-        for name, dtype in zip(MAIN, ("float32", "float32", "float64"), strict=True):
-            assert_same_on(client, name, dtype, dtype == "float32")
+def test_three_workers_find_the_same(client):
+    client.cluster.scale(3)
+    client.wait_for_workers(3, timeout=120)
+    for name, dtype in zip(MAIN, ("float32", "float32", "float64"), strict=True):
+        assert_same_on(client, name, dtype, dtype == "float32")
+    assert len(client.scheduler_info(n_workers=-1)["workers"]) == 3
+    client.cluster.scale(2)
 
 
 def test_many_rows_are_clustered_in_blocks_on_the_workers(client):
@@ -253,7 +258,7 @@ def test_the_client_holds_fewer_numbers_than_the_embedding_has(client):
 def test_sketches_of_two_passes_stay_on_the_workers(client, monkeypatch):
     monkeypatch.setattr("sketchmeans.tall.SPAN", 4096)
     monkeypatch.setattr("sketchmeans.dask.meetings.ENTRIES", 300_000_000)
-    n, rank = 20_000, 80
+    n, rank = 10_000, 160  # W is as large as with twice the samples, and half as dear
     lazy = da.random.default_rng(0).normal(size=(n, 4), chunks=(n // 8, -1)).astype("float32")
     options = {"kernel": "rbf", "method": "one-pass", "n_passes": 2, "random_state": 0}
     model = placed.KernelEmbedding(rank, **options)
@@ -268,16 +273,18 @@ def test_sketches_of_two_passes_stay_on_the_workers(client, monkeypatch):
 
 
 def test_without_a_client_or_without_dask_the_line_that_mends_it_is_said():
-    fit = "import dask.array as da; from sketchmeans.dask import KernelKMeans; "
-    fit += "KernelKMeans(2).fit(da.zeros((10, 2)))"
-    hide = "import sys; sys.modules['distributed'] = None; import sketchmeans.dask"
-    for code, said in (
-        (fit, "client = distributed.Client()"),
-        (hide, 'pip install "sketchmeans[dask]"'),
-    ):
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-        assert done.returncode == 1
-        assert said in done.stderr
+    code = (
+        "import sys; sys.modules['distributed'] = None\n"
+        "try: import sketchmeans.dask\n"
+        "except ImportError as error: print(error)\n"
+        "del sys.modules['distributed']\n"
+        "import dask.array as da; from sketchmeans.dask import KernelKMeans\n"
+        "KernelKMeans(2).fit(da.zeros((10, 2)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert 'pip install "sketchmeans[dask]"' in done.stdout
+    assert done.returncode == 1
+    assert "client = distributed.Client()" in done.stderr
 
 
 def test_a_closed_client_is_an_error_and_no_hang():

@@ -94,15 +94,15 @@ def test_a_model_brings_its_labels_and_a_fit_proves_what_it_is_asked_to(client):
         placed.certify(lazy, placed.KernelEmbedding(3).fit(lazy))
 
 
-def test_a_worker_that_is_lost_costs_its_blocks_and_no_bit():
+def test_a_worker_that_is_lost_costs_its_blocks_and_no_bit(client):
     X, labels = data()
     options = {"kernel": "rbf", "block_size": 20, "random_state": 0, "effort": "blocks"}
     local = sketchmeans.certify(X, labels, **options)
-    with opened(2) as client:
-        losing = LosesWorkers(client, killed, 9)
-        lazy = da.from_array(X, chunks=(40, -1))
-        assert placed.certify(lazy, labels, client=losing, **options) == local
-        assert losing.lost.is_set()
+    losing = LosesWorkers(client, killed, 9)
+    lazy = da.from_array(X, chunks=(40, -1))
+    assert placed.certify(lazy, labels, client=losing, **options) == local
+    assert losing.lost.is_set()
+    client.wait_for_workers(2, timeout=120)  # the lost one is replaced
 
 
 def test_with_a_time_limit_what_is_known_then_counts(client, monkeypatch):

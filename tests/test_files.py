@@ -1,11 +1,13 @@
 """Files that appear whole or not at all: many writers at once, and signals at any moment."""
 
 import errno
+import json
 import os
 import signal
 import stat
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
@@ -144,7 +146,9 @@ def test_files_have_the_permissions_of_any_other_new_file(tmp_path):
 
 
 STOP = """
-import sys, time
+import json, os, sys, time
+import sketchmeans.advice, sketchmeans.cli.cluster, sketchmeans.estimators, sketchmeans.io
+import sketchmeans.models
 from sketchmeans import atomic as files
 from sketchmeans.models import saving
 from sketchmeans.cli import main
@@ -157,21 +161,40 @@ def half(file, header, arrays, **options):
     file.write(b"half")
     stop()
 
-moment = sys.argv.pop(1)
-if moment == "before a byte":
-    saving.write = stop
-elif moment == "half written":
-    saving.write = half
-elif moment == "written":
-    files.os.fsync = stop
-elif moment == "reading":
-    import sketchmeans.io
-    sketchmeans.io.read_table = stop
-elif moment == "between files":
-    import sketchmeans.models
-    sketchmeans.models.save = stop
-main()
+def run(moment, folder, said, arguments):
+    os.chdir(folder)
+    os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT), 2)
+    sys.argv = ["sketchmeans", *arguments]
+    if moment == "before a byte":
+        saving.write = stop
+    elif moment == "half written":
+        saving.write = half
+    elif moment == "written":
+        files.os.fsync = stop
+    elif moment == "reading":
+        sketchmeans.io.read_table = stop
+    elif moment == "between files":
+        sketchmeans.models.save = stop
+    main()
+
+print("ready", flush=True)
+while line := sys.stdin.readline():
+    child = os.fork()
+    if child == 0:
+        run(*json.loads(line))
+        sys.exit()
+    print(child, flush=True)
+    print("ended", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
+
+
+@pytest.fixture(scope="module")
+def commands():
+    """Return a process that runs commands, each in a child that has nothing left to import."""
+    with shell.start(["-c", STOP], None, stdin=subprocess.PIPE) as process:
+        assert process.stdout.readline() == "ready\n"
+        yield process
+        process.stdin.close()
 
 
 MOMENTS = ("reading", "before a byte", "half written", "written", "between files")
@@ -185,20 +208,26 @@ MOMENTS = ("reading", "before a byte", "half written", "written", "between files
         ("half written", signal.SIGINT),
     ],
 )
-def test_a_signal_at_any_moment_leaves_whole_files_only(moment, sent, tmp_path):
-    np.save(tmp_path / "data.npy", X)
-    arguments = [moment, "cluster", "data.npy", "-k", "2", "--save", "model.skm"]
+def test_a_signal_at_any_moment_leaves_whole_files_only(moment, sent, commands, tmp_path):
+    said, folder = tmp_path / "said.txt", tmp_path / "folder"
+    folder.mkdir()
+    np.save(folder / "data.npy", X)
+    arguments = ["cluster", "data.npy", "-k", "2", "--save", "model.skm"]
     if moment == "between files":
         arguments += ["-o", "labels.csv"]
-    process = shell.start(["-c", STOP, *arguments], tmp_path)
-    assert process.stdout.readline() == "now\n"
+    print(json.dumps([moment, str(folder), str(said), arguments]), file=commands.stdin, flush=True)
+    child = int(commands.stdout.readline())
+    assert commands.stdout.readline() == "now\n"
     if moment != "reading":
-        waiting = [name for name in os.listdir(tmp_path) if name.startswith(".unfinished-")]
+        waiting = [name for name in os.listdir(folder) if name.startswith(".unfinished-")]
         assert len(waiting) == (moment != "between files")
-    code, _ = shell.end(process, sent)
-    assert code == 128 + sent
+    os.kill(child, sent)
+    begin = time.monotonic()
+    assert commands.stdout.readline() == f"ended {128 + sent}\n"  # and no results before
+    assert time.monotonic() - begin < 30  # it would have slept for a minute
+    assert "Traceback" not in said.read_text()
     whole = {"data.npy", "labels.csv"} if moment == "between files" else {"data.npy"}
-    assert set(os.listdir(tmp_path)) == whole
+    assert set(os.listdir(folder)) == whole
 
 
 def test_sigterm_during_the_fit_ends_it_and_a_second_one_does_not_disturb(tmp_path):

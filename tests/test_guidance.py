@@ -41,6 +41,12 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def ran():
+    """Commands to copy that have run: several fits lead to the same ones, on the same files."""
+    return set()
+
+
 def next_lines(shown):
     """Return the lines of advice at the end of what was printed."""
     before, _, after = shown.partition("\n\nWhat to do next\n")
@@ -89,14 +95,16 @@ def test_wine_is_told_to_be_standardized_and_the_command_to_copy_mends_it(folder
         "circles.csv -k 1 --label-column ring",
     ],
 )
-def test_every_command_to_copy_runs_as_it_stands(arguments, folder):
+def test_every_command_to_copy_runs_as_it_stands(arguments, folder, ran):
     result = shell.here(f"sketchmeans cluster {arguments}", folder)
     assert result.returncode == 0, result.stderr
     for command in commands(next_lines(result.stdout)):
         assert not re.search(r" (-o|--output|--save|--json|--force|-v)( |$)", command)
-        again = shell.here(command + " --seed 0" * ("--seed" not in command), folder)
-        assert again.returncode == 0, (command, again.stderr)
-        (folder / "report.html").unlink(missing_ok=True)
+        if command not in ran:
+            again = shell.here(command + " --seed 0" * ("--seed" not in command), folder)
+            assert again.returncode == 0, (command, again.stderr)
+            (folder / "report.html").unlink(missing_ok=True)
+            ran.add(command)
 
 
 def test_a_kernel_that_made_no_difference_is_told_and_the_next_command_finds_the_circles(folder):

@@ -151,7 +151,7 @@ def test_no_partition_of_few_samples_cuts_less_than_the_bound_says(seeds):
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("weighting", ["none", "zeros"])
 def test_the_same_bits_on_any_threads(kind, dtype, metric, weighting, small_blocks):
-    n = 900
+    n = 450  # five blocks
     X, weights = data(kind, dtype, n), weights_of(weighting, n)
 
     def fit(**options):

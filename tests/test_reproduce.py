@@ -265,13 +265,10 @@ def test_an_earlier_run_is_not_overwritten_without_being_told(tmp_path):
 
 
 @pytest.mark.parametrize("missing", ["river", "matplotlib"])
-def test_a_missing_package_is_named_before_any_work(missing, tmp_path):
-    hide = (
-        f"import sys; sys.modules['{missing}'] = sys.modules['{missing}.datasets'] = None; "
-        f"sys.argv = ['sketchmeans', 'reproduce', '--out', {str(tmp_path / 'out')!r}]; "
-        "from sketchmeans.cli import main; main()"
-    )
-    done = subprocess.run([sys.executable, "-c", hide], capture_output=True, text=True)
+def test_a_missing_package_is_named_before_any_work(missing, tmp_path, monkeypatch):
+    for name in (missing, f"{missing}.datasets"):
+        monkeypatch.setitem(sys.modules, name, None)
+    done = shell.here("sketchmeans reproduce --out out", tmp_path)
     assert done.returncode == 1
     assert done.stderr.startswith("Error: ")
     assert missing in done.stderr

@@ -1,4 +1,5 @@
 import gc
+from functools import cache
 
 import numpy as np
 import pytest
@@ -22,6 +23,14 @@ DATA = {
     "moons": (make_moons(500, noise=0.05, random_state=0)[0], 2),
     "digits": (load_digits().data[:900] / 16, 10),
     "noise": (np.random.default_rng(0).normal(size=(500, 5)), None),
+}
+JUMPS = {
+    "five blobs": DATA["five blobs"],
+    "circles": (make_circles(800, factor=0.5, noise=0.05, random_state=1)[0], 2),
+    "four moons": (
+        np.vstack([make_moons(600, noise=0.05, random_state=0)[0], DATA["moons"][0] + [0, 4]]),
+        4,
+    ),
 }
 
 
@@ -70,25 +79,25 @@ def far(count):
     return np.vstack(groups)
 
 
+@cache
+def chosen_by_the_cut(name):
+    """Choose among the numbers of clusters of some data, once for all tests."""
+    X = (DATA | JUMPS)[name][0]
+    return choose(X, kernel="neighbors", n_splits=2, n_jobs=2, random_state=0)
+
+
 @pytest.mark.parametrize("name", DATA)
 def test_by_the_cut_wrong_advice_is_never_given_without_the_word_weak_either(name):
-    X, truth = DATA[name]
-    choice = choose(X, kernel="neighbors", n_splits=2, random_state=0)
+    truth = DATA[name][1]
+    choice = chosen_by_the_cut(name)
     assert choice.n_clusters == truth or choice.is_weak
     assert ("weak" in str(choice)) == choice.is_weak
 
 
-@pytest.mark.parametrize(
-    ("X", "truth"),
-    [
-        DATA["five blobs"],
-        (make_circles(800, factor=0.5, noise=0.05, random_state=1)[0], 2),
-        (np.vstack([make_moons(600, noise=0.05, random_state=0)[0], DATA["moons"][0] + [0, 4]]), 4),
-    ],
-    ids=["five blobs", "circles", "four moons"],
-)
-def test_the_cut_jumps_behind_the_number_of_clusters(X, truth):
-    choice = choose(X, kernel="neighbors", n_splits=2, random_state=0)
+@pytest.mark.parametrize("name", JUMPS)
+def test_the_cut_jumps_behind_the_number_of_clusters(name):
+    truth = JUMPS[name][1]
+    choice = chosen_by_the_cut(name)
     assert choice.n_clusters == choice.rank == truth
     assert not choice.is_weak, choice.reason
     assert choice.gamma is None
@@ -126,12 +135,12 @@ def test_a_line_is_no_clusters_and_clusters_within_clusters_are_told():
         900, centers=[[0, 0], [2.5, 0], [1.2, 2.2]], cluster_std=0.5, random_state=0
     )[0]
     pairs = np.vstack([blobs, random.normal(size=(300, 2)) + 1000])
-    four = choose(pairs, kernel="neighbors", random_state=0)
+    four = choose(pairs, kernel="neighbors", n_splits=2, random_state=0)
     assert four.n_clusters == 4
     assert not four.is_weak
     assert "Borders between 4 clusters" in four.reason
     few = np.vstack([blobs[::8], pairs[-50:]])
-    within = choose(few, kernel="neighbors", random_state=0)
+    within = choose(few, kernel="neighbors", n_splits=2, random_state=0)
     assert within.n_clusters == 2
     assert within.is_weak
     assert "4 clusters stand out too" in within.reason
@@ -155,12 +164,9 @@ def test_the_table_is_that_of_fits_with_as_many_clusters():
 def test_one_set_of_anchors_serves_every_number_and_threads_change_nothing(monkeypatch):
     built, build = [], NeighborOperator.build
     monkeypatch.setattr(NeighborOperator, "build", lambda *a: built.append(1) or build(*a))
-    one, two = (
-        choose(DATA["five blobs"][0], kernel="neighbors", n_splits=1, n_jobs=n, random_state=0)
-        for n in (1, 2)
-    )
-    assert len(built) == 2
-    assert one.table == two.table
+    one = choose(DATA["five blobs"][0], kernel="neighbors", n_splits=2, n_jobs=1, random_state=0)
+    assert len(built) == 1
+    assert one.table == chosen_by_the_cut("five blobs").table  # of two threads
 
 
 def test_widths_belong_to_rbf_and_are_refused_with_neighbours():
