@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 import secrets
 import threading
@@ -15,8 +16,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from sketchmeans._arrays import Array
-from sketchmeans.checkpoints.fingerprint import described
 from sketchmeans.checkpoints.folder import CheckpointWarning, Damaged, Folder
+from sketchmeans.checkpoints.identity import described
 from sketchmeans.text import human
 
 SECONDS = 30.0
@@ -198,9 +199,12 @@ class Checkpoint:
         """Return the generator of a fit; where none was given, the one that it began with."""
         if self._folder is None:
             return check_random_state(given)
-        self._given = described(given)  # before anything is drawn
         if given is not None:
-            return check_random_state(given)
+            random = check_random_state(given)
+            seeded = isinstance(given, numbers.Integral)
+            # Before anything is drawn. NOTE: np.random, the module, is a generator with a state.
+            self._given = described(given if seeded else random)
+            return random
         if self._random is None:
             random = check_random_state(None)
             name, keys, *rest = random.get_state(legacy=True)
