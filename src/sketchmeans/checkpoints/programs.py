@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import dis
 import functools
 import re
@@ -132,7 +133,8 @@ def parts_of(value: Any) -> list[Named] | None:
     if hasattr(value, "__wrapped__") and _is_library(type(value).__module__):
         return [("wrapped", value.__wrapped__)]  # as by lru_cache, or by a compiler
     try:
-        reduced = value.__reduce_ex__(4)
+        known = copyreg.dispatch_table.get(type(value))
+        reduced = value.__reduce_ex__(4) if known is None else known(value)
     except Exception:  # what an object of any class raises that is not to be copied
         return None
     if isinstance(reduced, str):
