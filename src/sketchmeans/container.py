@@ -23,7 +23,7 @@ import os
 import re
 import stat
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from hashlib import blake2b
 from typing import Any, BinaryIO, NoReturn
@@ -166,28 +166,45 @@ def read_header(
 
 
 def read_arrays(
-    file: BinaryIO, entries: list[Entry], room: Mapping[str, int] | None = None
+    file: BinaryIO,
+    entries: list[Entry],
+    room: Mapping[str, int] | None = None,
+    new: Callable[..., Array] = np.empty,
 ) -> Iterator[tuple[str, Array]]:
     """Read the arrays of a table that ``read_header`` gave, from where it left the file, in turn.
 
     Memory: an array. Each is read in place and hashed on the way. Those that ``room`` names have
-    room for so many rows, of which the file has the first ones.
+    room for so many rows, of which the file has the first ones; ``new(shape, dtype)`` makes them.
     """
-    start = file.tell()
+    start, room = file.tell(), room or {}
     for entry in entries:
-        _skip_zeros(file, start + entry.offset)
         shape = entry.shape if entry.order == "C" else entry.shape[::-1]
-        rows = max((room or {}).get(entry.name, 0), shape[0]) if entry.order == "C" else shape[0]
-        array = np.empty((rows, *shape[1:]), entry.dtype)
-        digest = _digest()
+        more = entry.name in room and entry.order == "C"
+        rows = max(room[entry.name], shape[0]) if more else shape[0]
+        array = (new if more else np.empty)((rows, *shape[1:]), entry.dtype)
         whole = array[: shape[0]].reshape(-1).data.cast("B") if entry.bytes else memoryview(b"")
-        for first in range(0, len(whole), CHUNK):
-            part = whole[first : first + CHUNK]
-            _fill(file, part)
-            digest.update(part)
-        if digest.hexdigest() != entry.checksum:
-            raise ModelFileError(f"the checksum of its array {entry.name} is wrong. {DAMAGED}")
+        parts = (whole[first : first + CHUNK] for first in range(0, len(whole), CHUNK))
+        _read_entry(file, entry, start, parts)
         yield entry.name, array if entry.order == "C" else array.T
+
+
+def check_arrays(file: BinaryIO, entries: list[Entry]) -> None:
+    """Check what ``read_arrays`` would read. Memory: a chunk."""
+    start, buffer = file.tell(), memoryview(bytearray(CHUNK))
+    for entry in entries:
+        sizes = (min(CHUNK, entry.bytes - first) for first in range(0, entry.bytes, CHUNK))
+        _read_entry(file, entry, start, (buffer[:size] for size in sizes))
+
+
+def _read_entry(file: BinaryIO, entry: Entry, start: int, parts: Iterable[memoryview]) -> None:
+    """Read an array into these parts, one after the other, and check it."""
+    _skip_zeros(file, start + entry.offset)
+    digest = _digest()
+    for part in parts:
+        _fill(file, part)
+        digest.update(part)
+    if digest.hexdigest() != entry.checksum:
+        raise ModelFileError(f"the checksum of its array {entry.name} is wrong. {DAMAGED}")
 
 
 def parse(text: bytes) -> dict[str, Any]:

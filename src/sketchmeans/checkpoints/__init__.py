@@ -19,7 +19,7 @@ kernels apart for that. ``engine.Run`` carries a checkpoint to the loops. May im
 """
 
 from sketchmeans.checkpoints.folder import CheckpointWarning
-from sketchmeans.checkpoints.stage import IDLE, Stage, first_rows
+from sketchmeans.checkpoints.stage import IDLE, Portion, Stage, first_rows
 from sketchmeans.checkpoints.stages import NOTHING, Checkpoint, kept_in
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "NOTHING",
     "Checkpoint",
     "CheckpointWarning",
+    "Portion",
     "Stage",
     "first_rows",
     "kept_in",

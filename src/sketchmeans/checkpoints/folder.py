@@ -13,14 +13,24 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sketchmeans._arrays import Array
 from sketchmeans.atomic import whole_file
 from sketchmeans.checkpoints.lock import Lock, remove_folder
-from sketchmeans.container import DAMAGED, ModelFileError, read_arrays, read_header, write
+from sketchmeans.container import (
+    DAMAGED,
+    ModelFileError,
+    check_arrays,
+    read_arrays,
+    read_header,
+    write,
+)
 from sketchmeans.text import called
 
 MAGIC = b"\x89SKC\r\n\x1a\n"
@@ -98,11 +108,15 @@ class Folder:
         except (OSError, Damaged):
             return None
 
-    def read_part(self, number: int) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Return the header and the arrays of a part."""
-        return self._read(part_name(number), keep=True)
+    def read_part(
+        self, number: int, new: Callable[..., Any] = np.empty
+    ) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return the header and the arrays of a part; ``new`` makes those with room for more."""
+        return self._read(part_name(number), keep=True, new=new)
 
-    def _read(self, name: str, *, keep: bool) -> tuple[dict[str, Any], dict[str, Array]]:
+    def _read(
+        self, name: str, *, keep: bool, new: Callable[..., Any] = np.empty
+    ) -> tuple[dict[str, Any], dict[str, Array]]:
         if (self.path / name).is_dir():
             raise Damaged(f"{name} is a folder, and no file")
         with (self.path / name).open("rb") as file:
@@ -115,10 +129,11 @@ class Folder:
                         "that wrote it, or delete the folder to start anew."
                     )
                 arrays: dict[str, Array] = {}
-                room = header["state"].get("room") if keep and "state" in header else None
-                for array, values in read_arrays(file, entries, room):
-                    if keep:
-                        arrays[array] = values
+                if keep:
+                    room = header["state"].get("room") if "state" in header else None
+                    arrays = dict(read_arrays(file, entries, room, new))
+                else:
+                    check_arrays(file, entries)
             except ModelFileError as error:
                 whole = str(error).removesuffix(DAMAGED).rstrip(" .")
                 raise Damaged(f"of {name}, {whole}") from error

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from sketchmeans._arrays import Array
-
-if TYPE_CHECKING:
-    from sketchmeans.checkpoints.stages import Checkpoint
 
 State = dict[str, Any]
 """Arrays, and numbers and texts that JSON holds, by names. Arrays have one or two dimensions and a
@@ -36,10 +33,28 @@ class Crew(Protocol):
         """Call ``work`` on every task."""
 
 
+class Keeper(Protocol):
+    """Whoever saves states; see ``Checkpoint``."""
+
+    owed: float
+
+    def is_due(self, stage: Stage | None = None) -> bool:
+        """Whether it is time to save."""
+
+    def has_time(self, size: int) -> bool:
+        """Whether so many bytes may be saved now."""
+
+    def save(self, stage: Stage, state: State) -> None:
+        """Save a state."""
+
+    def finish(self, stage: Stage, make: Make) -> None:
+        """Save the state of a stage that has ended."""
+
+
 class Stage:
     """Work that may be interrupted: ``state`` is where it stands, None at the beginning."""
 
-    def __init__(self, checkpoint: Checkpoint | None = None, place: str = "") -> None:
+    def __init__(self, checkpoint: Keeper | None = None, place: str = "") -> None:
         self._checkpoint, self.place = checkpoint, place
         self.state: State | None = None
         self.inner = 0
@@ -51,6 +66,10 @@ class Stage:
     def is_due(self) -> bool:
         """Whether it is time to save."""
         return self._checkpoint is not None and self._checkpoint.is_due()
+
+    def has_time(self, size: int) -> bool:
+        """Whether a state of so many bytes may be saved now: saving takes a share of the time."""
+        return self._checkpoint is not None and self._checkpoint.has_time(size)
 
     def offer(self, make: Make) -> None:
         """Save the state that is made, if it is time to. Stages in this one begin anew."""

@@ -120,24 +120,27 @@ class Checkpoint:
             )
         self._of = here
 
-    def stage(self, name: str, *sizes: int) -> AbstractContextManager[Stage]:
+    def stage(
+        self, name: str, *sizes: int, new: Callable[..., Any] = np.empty
+    ) -> AbstractContextManager[Stage]:
         """Return the next stage; where one of this name and sizes was saved here, with its state.
 
+        ``new(shape, dtype)`` makes the arrays of a state that have room for more rows.
         Stages are those of the thread that made the checkpoint; others' keep nothing.
         """
         if self._folder is None or threading.get_ident() != self._thread:
             return nullcontext(IDLE)
-        return self._stage(":".join([name, *map(str, sizes)]))
+        return self._stage(":".join([name, *map(str, sizes)]), new)
 
     @contextmanager
-    def _stage(self, name: str) -> Iterator[Stage]:
+    def _stage(self, name: str, new: Callable[..., Any] = np.empty) -> Iterator[Stage]:
         assert self._folder is not None
         outer = self._stages[-1]
         number = f"{outer.place}/{outer.inner}:"
         outer.inner += 1
         stage = Stage(self, number + name)
         if stage.place in self._parts:
-            header, arrays = self._folder.read_part(self._parts[stage.place])
+            header, arrays = self._folder.read_part(self._parts[stage.place], new)
             stage.state = {**header["state"], **arrays}
         # Another one may have stood here, where memory was more or less.
         ours = (stage.place, f"{stage.place}/")
@@ -162,6 +165,10 @@ class Checkpoint:
         """Whether so many seconds may be spent on saving."""
         return self._spent_in_all + seconds <= SHARE * (time.perf_counter() - self._opened)
 
+    def has_time(self, size: int) -> bool:
+        """Whether so many bytes may be saved now, as fast as the last ones were."""
+        return self._is_affordable(size / self._pace)
+
     def finish(self, stage: Stage, make: Make) -> None:
         """Save the state of a stage that has ended, if it would be much to do again."""
         if stage.state is not None and stage.state.get("final"):
@@ -170,7 +177,7 @@ class Checkpoint:
         if self.owed + unsaved >= BETWEEN * self._seconds:
             state = {**make(), "final": True}
             size = sum(one.nbytes for one in state.values() if isinstance(one, np.ndarray))
-            if self._is_affordable(size / self._pace):
+            if self.has_time(size):
                 self.save(stage, state)
                 return
         self.owed += unsaved
