@@ -40,14 +40,27 @@ def make_data(n: int) -> Any:
     return random.normal(size=(n, 6)) + 2 * random.integers(0, 2, size=(n, 6))
 
 
-def fitted(estimator: str, n: int, folder: str | None, **options: Any) -> str:
-    """Fit, and return a hash of all that was found."""
+def in_a_file(X: Any) -> Any:
+    """Return rows as a memory map, which is read in blocks; its file is gone with the process."""
+    from sketchmeans.disk import as_source
+    from sketchmeans.disk.scratch import scratch_array
+
+    mapped = scratch_array(None, X.shape, X.dtype)
+    mapped[:] = X
+    return as_source(mapped)
+
+
+def fitted(
+    estimator: str, n: int, folder: str | None, *, in_file: bool = False, **options: Any
+) -> str:
+    """Fit, to rows in a file if asked, and return a hash of all that was found."""
     import sketchmeans
 
     X = make_data(n)
     if options.get("kernel") == "precomputed":
         X = X @ X.T
-    model = getattr(sketchmeans, estimator)(random_state=0, checkpoint=folder, **options).fit(X)
+    model = getattr(sketchmeans, estimator)(random_state=0, checkpoint=folder, **options)
+    model.fit(in_a_file(X) if in_file else X)
     found = hashlib.sha256(repr(getattr(model, "certificate_", None)).encode())
     for name in sorted(vars(model)):
         value = getattr(model, name)
@@ -88,6 +101,9 @@ WORK: dict[str, Callable[[str | None], str]] = {
     "many passes": _fit(
         8_000, "FullKernelKMeans", n_clusters=8, n_init=2, max_iter=20, init="random"
     ),
+    "nystrom, in a file": _fit(60_000, **RBF, method="nystrom", n_landmarks=300, in_file=True),
+    "one-pass, in a file": _fit(14_000, **RBF, method="one-pass", n_passes=2, in_file=True),
+    "neighbors, in a file": _fit(60_000, n_clusters=5, in_file=True),
     "proof of a fit": _fit(4_000, **RBF, certificate="blocks"),
     "blocks": _proof(5_000, kernel="rbf", effort="lifted", block_size=400),
     "one block": _proof(900, kernel="linear", effort="lifted"),

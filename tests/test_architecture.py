@@ -32,7 +32,7 @@ ROOMS = {
     "engine": "kernels checkpoints",
     "sketches": "engine",
     "operators": "kernels checkpoints engine",
-    "disk": "engine operators",
+    "disk": "checkpoints engine operators",
     "graphs": "operators",
     "lowrank": "engine sketches operators",
     "certificate": "checkpoints engine operators lowrank",

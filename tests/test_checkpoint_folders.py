@@ -20,7 +20,7 @@ from sketchmeans import (
     load,
     save,
 )
-from sketchmeans.checkpoints import Checkpoint, CheckpointWarning
+from sketchmeans.checkpoints import Checkpoint, CheckpointWarning, folder
 from sketchmeans.checkpoints.fingerprint import described
 from sketchmeans.container import read_header
 
@@ -162,8 +162,8 @@ def test_a_folder_that_was_there_stays_with_what_is_not_ours(X, tmp_path, monkey
     model = KernelEmbedding(3, random_state=0, checkpoint=str(tmp_path)).fit(X)
     assert os.listdir(tmp_path) == ["notes.txt"]
     interrupted(lambda: model.fit(X), 1, monkeypatch)
-    (tmp_path / ".unfinished-0123456789abcdef.skc").write_text("by one that was killed")
-    (tmp_path / "part-000099.skc").write_text("by one that was killed")
+    (tmp_path / ".unfinished-0123456789abcdef.skc").write_bytes(folder.MAGIC)  # by one that
+    (tmp_path / "part-000099.skc").write_bytes(folder.MAGIC)  # was killed
     model.fit(X)
     assert os.listdir(tmp_path) == ["notes.txt"]
 

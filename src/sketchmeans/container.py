@@ -20,9 +20,10 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import stat
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from hashlib import blake2b
 from typing import Any, BinaryIO, NoReturn
@@ -46,7 +47,9 @@ CHUNK = 1 << 20
 """Bytes that are hashed, written or read at a time."""
 
 _PREAMBLE = struct.Struct("<8sII16s")
-_DAMAGED = "The file is damaged: copy it again, or save the model again."
+_TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+"""A text of JSON; one without an end is one to the end, so that no header is searched twice."""
+DAMAGED = "The file is damaged: copy it again, or save the model again."
 
 
 class ModelFileError(ValueError):
@@ -93,7 +96,9 @@ def write(
     """
     entries = place(arrays)
     start = _aligned(len(_encode(header, entries, version, magic)))
-    file.write(bytes(start))
+    file.write(
+        magic.ljust(start, b"\0")
+    )  # whose it is shows, if somebody is killed while he writes
     finished = []
     for entry, array in zip(entries, arrays.values(), strict=True):
         file.write(bytes(start + entry.offset - file.tell()))
@@ -132,9 +137,11 @@ def read_header(
     begin = _read(file, min(size, _PREAMBLE.size))
     if begin[: len(magic)] != magic:
         shown = f"no sketchmeans model: it begins with {begin[:8]!r}" if begin else "empty"
-        raise ModelFileError(f"it is {shown}, and a model that save wrote begins with {magic!r}.")
+        whole = "a model that save wrote" if magic == MAGIC else "one that is whole"
+        shown = shown if magic == MAGIC else shown.replace("no sketchmeans model", "another file")
+        raise ModelFileError(f"it is {shown}, and {whole} begins with {magic!r}.")
     if len(begin) < _PREAMBLE.size:
-        raise ModelFileError(f"it ends after {len(begin)} bytes. {_DAMAGED}")
+        raise ModelFileError(f"it ends after {len(begin)} bytes. {DAMAGED}")
     _, version, length, checksum = _PREAMBLE.unpack(begin)
     if version > newest:
         raise ModelFileError(
@@ -142,15 +149,15 @@ def read_header(
             f"{newest}. Install a newer sketchmeans."
         )
     if version < 1:
-        raise ModelFileError(f"format {version} does not exist. {_DAMAGED}")
+        raise ModelFileError(f"format {version} does not exist. {DAMAGED}")
     if length > MOST_HEADER or _PREAMBLE.size + length > size:
         raise ModelFileError(
             f"its header declares {length:,} bytes, where at most {MOST_HEADER:,} are allowed and "
-            f"the file has {size:,}. {_DAMAGED}"
+            f"the file has {size:,}. {DAMAGED}"
         )
     text = _read(file, length)
     if _digest(begin[:16], text).digest() != checksum:
-        raise ModelFileError(f"the checksum of its header is wrong. {_DAMAGED}")
+        raise ModelFileError(f"the checksum of its header is wrong. {DAMAGED}")
     header = parse(text)
     start = _aligned(_PREAMBLE.size + length)
     entries = _read_table(header.pop("arrays", None), size, start)
@@ -159,37 +166,54 @@ def read_header(
 
 
 def read_arrays(
-    file: BinaryIO, entries: list[Entry], room: Mapping[str, int] | None = None
+    file: BinaryIO,
+    entries: list[Entry],
+    room: Mapping[str, int] | None = None,
+    new: Callable[..., Array] = np.empty,
 ) -> Iterator[tuple[str, Array]]:
     """Read the arrays of a table that ``read_header`` gave, from where it left the file, in turn.
 
     Memory: an array. Each is read in place and hashed on the way. Those that ``room`` names have
-    room for so many rows, of which the file has the first ones.
+    room for so many rows, of which the file has the first ones; ``new(shape, dtype)`` makes them.
     """
-    start = file.tell()
+    start, room = file.tell(), room or {}
     for entry in entries:
-        _skip_zeros(file, start + entry.offset)
         shape = entry.shape if entry.order == "C" else entry.shape[::-1]
-        rows = max((room or {}).get(entry.name, 0), shape[0]) if entry.order == "C" else shape[0]
-        array = np.empty((rows, *shape[1:]), entry.dtype)
-        digest = _digest()
+        more = entry.name in room and entry.order == "C"
+        rows = max(room[entry.name], shape[0]) if more else shape[0]
+        array = (new if more else np.empty)((rows, *shape[1:]), entry.dtype)
         whole = array[: shape[0]].reshape(-1).data.cast("B") if entry.bytes else memoryview(b"")
-        for first in range(0, len(whole), CHUNK):
-            part = whole[first : first + CHUNK]
-            _fill(file, part)
-            digest.update(part)
-        if digest.hexdigest() != entry.checksum:
-            raise ModelFileError(f"the checksum of its array {entry.name} is wrong. {_DAMAGED}")
+        parts = (whole[first : first + CHUNK] for first in range(0, len(whole), CHUNK))
+        _read_entry(file, entry, start, parts)
         yield entry.name, array if entry.order == "C" else array.T
+
+
+def check_arrays(file: BinaryIO, entries: list[Entry]) -> None:
+    """Check what ``read_arrays`` would read. Memory: a chunk."""
+    start, buffer = file.tell(), memoryview(bytearray(CHUNK))
+    for entry in entries:
+        sizes = (min(CHUNK, entry.bytes - first) for first in range(0, entry.bytes, CHUNK))
+        _read_entry(file, entry, start, (buffer[:size] for size in sizes))
+
+
+def _read_entry(file: BinaryIO, entry: Entry, start: int, parts: Iterable[memoryview]) -> None:
+    """Read an array into these parts, one after the other, and check it."""
+    _skip_zeros(file, start + entry.offset)
+    digest = _digest()
+    for part in parts:
+        _fill(file, part)
+        digest.update(part)
+    if digest.hexdigest() != entry.checksum:
+        raise ModelFileError(f"the checksum of its array {entry.name} is wrong. {DAMAGED}")
 
 
 def parse(text: bytes) -> dict[str, Any]:
     """Parse a header: an object without NaN, infinity, repeated names or deep nesting."""
-    brackets = text.count(b"[") + text.count(b"{")
+    brackets = _brackets(text)
     if brackets > MOST_BRACKETS:
         raise ModelFileError(
             f"its header has {brackets:,} lists and objects, where at most {MOST_BRACKETS} are "
-            f"allowed. {_DAMAGED}"
+            f"allowed. {DAMAGED}"
         )
     try:
         header = json.loads(
@@ -200,6 +224,12 @@ def parse(text: bytes) -> dict[str, Any]:
     if not isinstance(header, dict):
         raise ModelFileError(f"its header is a {type(header).__name__} and no object.")
     return header
+
+
+def _brackets(text: bytes) -> int:
+    """Count lists and objects: brackets that stand in no text."""
+    bare = _TEXT.sub(b"", text)
+    return bare.count(b"[") + bare.count(b"{")
 
 
 def place(arrays: dict[str, Array]) -> list[Entry]:
@@ -218,6 +248,12 @@ def _encode(header: dict[str, Any], entries: list[Entry], version: int, magic: b
     """Return the bytes before the arrays."""
     table = [asdict(entry) for entry in entries]
     text = json.dumps({**header, "arrays": table}, allow_nan=False).encode()
+    if len(text) > MOST_HEADER or _brackets(text) > MOST_BRACKETS or len(table) > MOST_ARRAYS:
+        raise ModelFileError(
+            f"a header of {len(text):,} bytes with {_brackets(text):,} lists and objects and "
+            f"{len(table):,} arrays could not be read again: at most {MOST_HEADER:,}, "
+            f"{MOST_BRACKETS} and {MOST_ARRAYS} are."
+        )
     begin = struct.pack("<8sII", magic, version, len(text))
     return begin + _digest(begin, text).digest() + text
 
@@ -247,14 +283,14 @@ def _read_table(table: Any, size: int, start: int) -> list[Entry]:
         if start + end > size:
             raise ModelFileError(
                 f"its array {entry.name} of shape {entry.shape} ends at byte {start + end:,}, and "
-                f"the file has {size:,}. {_DAMAGED}"
+                f"the file has {size:,}. {DAMAGED}"
             )
         entries.append(entry)
     if len({entry.name for entry in entries}) < len(entries):
         raise ModelFileError("its table names an array twice.")
     if start + end != size:
         raise ModelFileError(
-            f"it has {size:,} bytes, where its table of arrays ends at {start + end:,}. {_DAMAGED}"
+            f"it has {size:,} bytes, where its table of arrays ends at {start + end:,}. {DAMAGED}"
         )
     return entries
 
@@ -293,7 +329,7 @@ def _is_size(value: Any) -> bool:
 def _skip_zeros(file: BinaryIO, position: int) -> None:
     """Read up to ``position``; what lies before it is zeros, and no checksum covers it."""
     if any(_read(file, position - file.tell())):
-        raise ModelFileError(f"the bytes between its arrays are not zero. {_DAMAGED}")
+        raise ModelFileError(f"the bytes between its arrays are not zero. {DAMAGED}")
 
 
 def _read(file: BinaryIO, count: int) -> bytes:
@@ -307,7 +343,7 @@ def _fill(file: BinaryIO, view: memoryview) -> None:
     while view:
         count = file.readinto(view)  # type: ignore[attr-defined]
         if not count:
-            raise ModelFileError(f"it became shorter while it was read. {_DAMAGED}")
+            raise ModelFileError(f"it became shorter while it was read. {DAMAGED}")
         view = view[count:]
 
 

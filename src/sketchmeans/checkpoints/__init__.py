@@ -13,18 +13,21 @@ When a stage saves a state, what lies in it counts from there, and what lay ther
 A stage that is not found is computed once more: nothing has to be saved for the result to be right,
 only for the time to be short.
 
-``stages`` has this, ``folder`` the files and who may write them, ``fingerprint`` what a checkpoint
-is of. ``engine.Run`` carries a checkpoint to the loops. May import: no other room.
+``stages`` has this and ``stage`` one of them, ``folder`` the files, ``lock`` who may write them,
+``fingerprint`` what a checkpoint is of: ``identity`` describes values, and ``programs`` takes
+kernels apart for that. ``engine.Run`` carries a checkpoint to the loops. May import: no other room.
 """
 
 from sketchmeans.checkpoints.folder import CheckpointWarning
-from sketchmeans.checkpoints.stages import IDLE, NOTHING, Checkpoint, Stage, first_rows, kept_in
+from sketchmeans.checkpoints.stage import IDLE, Portion, Stage, first_rows
+from sketchmeans.checkpoints.stages import NOTHING, Checkpoint, kept_in
 
 __all__ = [
     "IDLE",
     "NOTHING",
     "Checkpoint",
     "CheckpointWarning",
+    "Portion",
     "Stage",
     "first_rows",
     "kept_in",

@@ -2,7 +2,8 @@
 
 A part is written once and never changed. The list is replaced when its parts are on the disk, in
 one step of the system, and parts that it no longer names are removed after that: whenever a process
-is killed, the list and its parts are whole. Both are files of ``sketchmeans.container``, with a
+is killed, the list and its parts are whole. Others' files may lie in the folder: what is removed
+has the exact name of a part, and begins as one. Both are files of ``sketchmeans.container``, with a
 checksum of every byte, and both bear the token of their checkpoint, so that a part of another one
 is not taken for its own.
 """
@@ -10,21 +11,37 @@ is not taken for its own.
 from __future__ import annotations
 
 import os
-import sys
+import re
+import stat
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sketchmeans._arrays import Array
 from sketchmeans.atomic import whole_file
-from sketchmeans.container import ModelFileError, read_arrays, read_header, write
+from sketchmeans.checkpoints.lock import Lock, remove_folder
+from sketchmeans.container import (
+    DAMAGED,
+    ModelFileError,
+    check_arrays,
+    read_arrays,
+    read_header,
+    write,
+)
 from sketchmeans.text import called
 
 MAGIC = b"\x89SKC\r\n\x1a\n"
 VERSION = 1
 """Of the format; a checkpoint of another one is refused."""
 LIST, LOCK = "checkpoint.skc", "checkpoint.lock"
-PARTS, UNFINISHED, DAMAGED = "part-*.skc", ".unfinished-*.skc", "damaged-"
+_PART = re.compile(r"part-(\d{6,})\.skc")
+_UNFINISHED = re.compile(r"\.unfinished-[0-9a-f]{16}\.skc")
+_ASIDE = "damaged-"
+_TURNS = 100
+"""Times that a folder is made which others remove at once."""
 
 
 class CheckpointWarning(UserWarning):
@@ -46,27 +63,22 @@ class Folder:
 
     def __init__(self, path: Any) -> None:
         self.path = checked_path(path)
+        self._lock, self._made = _taken(self.path)
         try:
-            self.path.mkdir()
-            made = True
-        except FileExistsError:
-            made = False
-        except FileNotFoundError:
-            raise FileNotFoundError(
-                f"{called('checkpoint')}={str(path)!r}: the folder {self.path.parent} does not "
-                "exist, so none can be made in it. Create it first."
-            ) from None
-        self._lock = _Lock(self.path / LOCK, made)
-        self._made = self._lock.made
-        for left in self.path.glob(UNFINISHED):  # by somebody who was killed while he wrote
-            left.unlink()
+            for left in self._named(_UNFINISHED):  # by somebody who was killed while he wrote
+                if _begins_as_ours(left, unfinished=True):
+                    left.unlink(missing_ok=True)
+        except BaseException:
+            self.close()
+            raise
 
     def read(self) -> dict[str, Any] | None:
         """Return the list, None if there is none; every part that it names has been checked."""
         try:
             listed, _ = self._read(LIST, keep=True)
         except FileNotFoundError:
-            self.remove_others(set())
+            if any(map(_begins_as_ours, self._named(_PART))):
+                raise Damaged(f"{LIST} is missing, and parts that it named are there") from None
             return None
         if set(listed) != {"token", "made", "parts", "of", "random"}:
             raise Damaged(f"{LIST} has other entries than the list of a checkpoint")
@@ -82,11 +94,31 @@ class Folder:
         self.remove_others(set(listed["parts"].values()))
         return listed
 
-    def read_part(self, number: int) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Return the header and the arrays of a part."""
-        return self._read(part_name(number), keep=True)
+    def saved(self) -> tuple[float, int] | None:
+        """Return when something was saved last, and how much is; None if nothing is."""
+        try:
+            listed, _ = self._read(LIST, keep=True)
+            if not listed["parts"]:
+                return None
+            files = [
+                self.path / LIST,
+                *(self.path / part_name(n) for n in listed["parts"].values()),
+            ]
+            return files[0].stat().st_mtime, sum(one.stat().st_size for one in files)
+        except (OSError, Damaged):
+            return None
 
-    def _read(self, name: str, *, keep: bool) -> tuple[dict[str, Any], dict[str, Array]]:
+    def read_part(
+        self, number: int, new: Callable[..., Any] = np.empty
+    ) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return the header and the arrays of a part; ``new`` makes those with room for more."""
+        return self._read(part_name(number), keep=True, new=new)
+
+    def _read(
+        self, name: str, *, keep: bool, new: Callable[..., Any] = np.empty
+    ) -> tuple[dict[str, Any], dict[str, Array]]:
+        if (self.path / name).is_dir():
+            raise Damaged(f"{name} is a folder, and no file")
         with (self.path / name).open("rb") as file:
             try:
                 version, header, entries = read_header(file, newest=2**32, magic=MAGIC)
@@ -97,12 +129,14 @@ class Folder:
                         "that wrote it, or delete the folder to start anew."
                     )
                 arrays: dict[str, Array] = {}
-                room = header["state"].get("room") if keep and "state" in header else None
-                for array, values in read_arrays(file, entries, room):
-                    if keep:
-                        arrays[array] = values
+                if keep:
+                    room = header["state"].get("room") if "state" in header else None
+                    arrays = dict(read_arrays(file, entries, room, new))
+                else:
+                    check_arrays(file, entries)
             except ModelFileError as error:
-                raise Damaged(f"of {name}, {error}") from error
+                whole = str(error).removesuffix(DAMAGED).rstrip(" .")
+                raise Damaged(f"of {name}, {whole}") from error
         return header, arrays
 
     def write_part(self, number: int, header: dict[str, Any], arrays: dict[str, Array]) -> None:
@@ -126,27 +160,66 @@ class Folder:
     def remove_others(self, numbers: set[int]) -> None:
         """Remove the parts that are not among these."""
         kept = {part_name(number) for number in numbers}
-        for part in self.path.glob(PARTS):
-            if part.name not in kept:
+        for part in self._named(_PART):
+            if part.name not in kept and _begins_as_ours(part):
                 part.unlink(missing_ok=True)
+
+    def last(self) -> int:
+        """Return the highest number that a part has: others' files keep theirs."""
+        found = (_PART.fullmatch(part.name) for part in self._named(_PART))
+        return max((int(one[1]) for one in found if one is not None), default=0)
+
+    def _named(self, pattern: re.Pattern[str]) -> list[Path]:
+        return [file for file in self.path.glob("*.skc") if pattern.fullmatch(file.name)]
 
     def set_aside(self) -> None:
         """Give all files of a damaged checkpoint names under which nobody looks for them."""
-        for file in [*self.path.glob(PARTS), self.path / LIST]:
+        for file in [*self._named(_PART), self.path / LIST]:
+            number, target = 1, self.path / f"{_ASIDE}{file.name}"
+            while os.path.lexists(target):  # another one was damaged before
+                number, target = number + 1, self.path / f"{_ASIDE}{number + 1}-{file.name}"
             with suppress(FileNotFoundError):
-                file.replace(self.path / f"{DAMAGED}{file.name}")
+                file.replace(target)
 
     def clear(self) -> None:
         """Remove all that belongs to the checkpoint."""
-        (self.path / LIST).unlink(missing_ok=True)  # first: parts without a list are nobody's
+        if (self.path / LIST).exists():
+            with suppress(OSError):  # whoever is killed here has left no damage, but nothing
+                self.write_list({"token": "", "parts": {}, "of": {}, "random": None})
         self.remove_others(set())
+        (self.path / LIST).unlink(missing_ok=True)
 
     def close(self) -> None:
         """Release the lock; remove a folder that was made for this and holds nothing."""
-        self._lock.release()
-        if self._made:
-            with suppress(OSError):  # it is not empty, or gone
-                self.path.rmdir()
+        if self._lock.release() or self._made:
+            remove_folder(self.path, LOCK)
+
+
+def _taken(path: Path) -> tuple[Lock, bool]:
+    """Return the lock of a folder, and whether the folder was made for it."""
+    for _ in range(_TURNS):
+        try:
+            path.mkdir()
+            made = True
+        except FileExistsError:
+            made = False
+        except FileNotFoundError:
+            raise FileNotFoundError(
+                f"{called('checkpoint')}={str(path)!r}: the folder {path.parent} does not exist, "
+                "so none can be made in it. Create it first."
+            ) from None
+        try:
+            return Lock(path / LOCK, made), made
+        except FileNotFoundError:  # whoever used the folder before has just removed it
+            continue
+        except BaseException:
+            if made:
+                remove_folder(path, LOCK)
+            raise
+    raise FileNotFoundError(
+        f"{called('checkpoint')}={str(path)!r} is there, and no file can be made in it: a link to "
+        "nothing, perhaps. Name another folder."
+    )
 
 
 def checked_path(path: Any) -> Path:
@@ -157,7 +230,11 @@ def checked_path(path: Any) -> Path:
             "yet, or None."
         )
     folder = Path(path)
-    if folder.exists() and not folder.is_dir():
+    try:  # asked once: others may remove it meanwhile
+        is_folder = stat.S_ISDIR(folder.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        is_folder = True
+    if not is_folder:
         raise NotADirectoryError(
             f"{called('checkpoint')}={str(path)!r} is a file, and checkpoints are kept in a "
             "folder. Name a folder, which may not exist yet."
@@ -165,56 +242,16 @@ def checked_path(path: Any) -> Path:
     return folder
 
 
+def _begins_as_ours(file: Path, *, unfinished: bool = False) -> bool:
+    """Whether a file begins as a part does; one that was not finished may have nothing in it."""
+    try:
+        with file.open("rb") as opened:
+            begin = opened.read(len(MAGIC))
+    except OSError:  # a folder, or nobody's to read
+        return False
+    return begin == MAGIC or (unfinished and not any(begin))
+
+
 def part_name(number: int) -> str:
     """Return the name of a part."""
     return f"part-{number:06d}.skc"
-
-
-class _Lock:
-    """A lock on a file, which the system releases when its process ends, however it ends."""
-
-    def __init__(self, path: Path, made: bool) -> None:
-        self.path = path
-        while True:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-            try:
-                _take(self._file)
-                if os.path.samestat(os.fstat(self._file), path.stat()):
-                    break
-                os.close(self._file)  # its last owner has removed it meanwhile
-            except FileNotFoundError:
-                os.close(self._file)
-            except OSError as error:
-                owner = os.read(self._file, 100).decode(errors="replace").split()
-                os.close(self._file)
-                raise BlockingIOError(
-                    f"the checkpoint in {path.parent} is in use by "
-                    f"{f'process {owner[0]}' if owner else 'another process'}: two fits cannot "
-                    "write to one. Wait until that has ended, or name another folder."
-                ) from error
-        before = os.read(self._file, 100).split()
-        self.made = made or before[1:] == [b"made"]
-        """Whether the folder was made by this process, or by one that was killed."""
-        os.ftruncate(self._file, 0)
-        os.lseek(self._file, 0, os.SEEK_SET)
-        os.write(self._file, f"{os.getpid()}{' made' if self.made else ''}\n".encode())
-
-    def release(self) -> None:
-        if sys.platform == "win32":
-            os.close(self._file)
-            self.path.unlink(missing_ok=True)
-        else:  # removed while it is held: whoever waits for it sees that it is gone
-            self.path.unlink(missing_ok=True)
-            os.close(self._file)
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _take(file: int) -> None:
-        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
-else:
-    import fcntl
-
-    def _take(file: int) -> None:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

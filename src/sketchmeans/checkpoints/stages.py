@@ -1,7 +1,8 @@
-"""Stages of long work that save what they have done, and go on from there."""
+"""A checkpoint: stages of long work that save what they have done, and go on from there."""
 
 from __future__ import annotations
 
+import numbers
 import os
 import secrets
 import threading
@@ -9,14 +10,15 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from sketchmeans._arrays import Array
-from sketchmeans.checkpoints.fingerprint import described
 from sketchmeans.checkpoints.folder import CheckpointWarning, Damaged, Folder
+from sketchmeans.checkpoints.identity import described
+from sketchmeans.checkpoints.stage import IDLE, Make, Stage, State
+from sketchmeans.container import ModelFileError
 from sketchmeans.text import human
 
 SECONDS = 30.0
@@ -30,116 +32,6 @@ SHARE = 0.05
 PACE = 2e8
 """Bytes that are saved in a second, for want of a better guess."""
 
-State = dict[str, Any]
-"""Arrays, and numbers and texts that JSON holds, by names. Arrays have one or two dimensions and a
-type of ``container.DTYPES``. Of arrays that "room" names, with their rows, the first
-rows alone are there; they are given back with room for all."""
-Make = Callable[[], State]
-
-
-def first_rows(arrays: dict[str, Array], count: int) -> State:
-    """Return the state of arrays whose first rows are known so far."""
-    room = {name: len(whole) for name, whole in arrays.items()}
-    return {name: whole[:count] for name, whole in arrays.items()} | {"room": room}
-
-
-class Crew(Protocol):
-    """Whoever calls a function on tasks, side by side; see ``engine.Crew``."""
-
-    def each(
-        self,
-        work: Callable[[int], Any],
-        tasks: Any,
-        progress: Callable[[int], None] | None = None,
-    ) -> None:
-        """Call ``work`` on every task."""
-
-
-class Stage:
-    """Work that may be interrupted: ``state`` is where it stands, None at the beginning."""
-
-    def __init__(self, checkpoint: Checkpoint | None = None, place: str = "") -> None:
-        self._checkpoint, self.place = checkpoint, place
-        self.state: State | None = None
-        self.inner = 0
-        """Stages in this one since its last state."""
-        self.began = time.perf_counter() if checkpoint is not None else 0.0
-        self.owed = checkpoint.owed if checkpoint is not None else 0.0
-        """What had not been saved when it began; see ``Checkpoint.owed``."""
-
-    def is_due(self) -> bool:
-        """Whether it is time to save."""
-        return self._checkpoint is not None and self._checkpoint.is_due()
-
-    def offer(self, make: Make) -> None:
-        """Save the state that is made, if it is time to. Stages in this one begin anew."""
-        if self._checkpoint is not None and self._checkpoint.is_due(self):
-            self.save(make)
-
-    def save(self, make: Make) -> None:
-        """Save the state that is made."""
-        if self._checkpoint is not None:
-            self._checkpoint.save(self, make())
-
-    def finish(self, make: Make) -> None:
-        """Save the state at the end, if it took long to come there."""
-        if self._checkpoint is not None:
-            self._checkpoint.finish(self, make)
-
-    def until_due(self, tasks: range) -> Portion:
-        """Return these tasks, which end when it is time to save."""
-        return Portion(tasks.start, tasks.stop, self.is_due)
-
-    def each(
-        self,
-        crew: Crew,
-        work: Callable[[int], Any],
-        total: int,
-        make: Callable[[int], State],
-        report: Callable[[int], None] | None = None,
-    ) -> None:
-        """Let a crew call ``work`` on 0 to ``total``, and save in between when it is time to.
-
-        ``make`` returns the state when so many tasks, the first ones, are done; "done" is added to
-        it, and work goes on there. ``report`` is called with the tasks that are done.
-        """
-        if self._checkpoint is None:
-            crew.each(work, range(total), report)
-            return
-        done = 0 if self.state is None else int(self.state["done"])
-        while done < total:
-            portion = self.until_due(range(done, total))
-            crew.each(work, portion, _from(done, report))
-            done = portion.next
-            if done < total:
-                self.save(lambda: {**make(done), "done": done})  # noqa: B023 - called at once
-        self.finish(lambda: {**make(total), "done": total})
-
-
-def _from(done: int, report: Callable[[int], None] | None) -> Callable[[int], None] | None:
-    return None if report is None else lambda count: report(done + count)
-
-
-class Portion:
-    """Tasks until it is time to save, or none is left; at least one."""
-
-    def __init__(self, first: int, total: int, is_due: Callable[[], bool]) -> None:
-        self._first, self.next, self._total, self._is_due = first, first, total, is_due
-        """``next`` is the first task that was not taken."""
-
-    def __iter__(self) -> Portion:
-        return self
-
-    def __next__(self) -> int:
-        if self.next == self._total or (self.next > self._first and self._is_due()):
-            raise StopIteration
-        self.next += 1
-        return self.next - 1
-
-
-IDLE = Stage()
-"""A stage of no checkpoint: nothing is saved, and it takes no time."""
-
 
 class Checkpoint:
     """What a fit has done so far; ``NOTHING`` keeps nothing.
@@ -151,6 +43,7 @@ class Checkpoint:
     """
 
     def __init__(self, folder: Any = None) -> None:
+        self._seconds = SECONDS if folder is None else seconds_asked()  # refused before it is taken
         self._folder = None if folder is None else Folder(folder)
         self._parts: dict[str, int] = {}
         self._stages = [Stage()]
@@ -159,18 +52,20 @@ class Checkpoint:
         self._random: list[Any] | None = None
         self._given = "None"
         self._thread = threading.get_ident()
-        self._seconds = SECONDS
         self._last = self._opened = time.perf_counter()
         self._spent, self._spent_in_all, self._pace = 0.0, 0.0, PACE
-        self._saved: float | None = None
+        self._began = time.time()
         self._failed = False
         self.owed = 0.0
         """Seconds of finished stages that were not saved, and would be spent again."""
         self.resumes = False
         """Whether there is something to go on from."""
         if self._folder is not None:
-            self._seconds = float(os.environ.get("SKETCHMEANS_CHECKPOINT_SECONDS", SECONDS))
-            self._open(self._folder)
+            try:
+                self._open(self._folder)
+            except BaseException:
+                self._folder.close()
+                raise
 
     def _open(self, folder: Folder) -> None:
         try:
@@ -185,22 +80,23 @@ class Checkpoint:
                 stacklevel=5,
             )
             return
-        except BaseException:
-            folder.close()
-            raise
-        if listed is not None:
+        finally:
+            self._number = folder.last()
+        if listed is not None and listed["parts"]:
             self._parts, self._token = listed["parts"], listed["token"]
             self._of, self._random = listed["of"], listed["random"]
-            self._number = max(self._parts.values(), default=0)
             self.resumes = True
 
     def random_state(self, given: Any) -> np.random.RandomState:
         """Return the generator of a fit; where none was given, the one that it began with."""
         if self._folder is None:
             return check_random_state(given)
-        self._given = described(given)  # before anything is drawn
         if given is not None:
-            return check_random_state(given)
+            random = check_random_state(given)
+            seeded = isinstance(given, numbers.Integral)
+            # Before anything is drawn. NOTE: np.random, the module, is a generator with a state.
+            self._given = described(given if seeded else random)
+            return random
         if self._random is None:
             random = check_random_state(None)
             name, keys, *rest = random.get_state(legacy=True)
@@ -224,24 +120,27 @@ class Checkpoint:
             )
         self._of = here
 
-    def stage(self, name: str, *sizes: int) -> AbstractContextManager[Stage]:
+    def stage(
+        self, name: str, *sizes: int, new: Callable[..., Any] = np.empty
+    ) -> AbstractContextManager[Stage]:
         """Return the next stage; where one of this name and sizes was saved here, with its state.
 
+        ``new(shape, dtype)`` makes the arrays of a state that have room for more rows.
         Stages are those of the thread that made the checkpoint; others' keep nothing.
         """
         if self._folder is None or threading.get_ident() != self._thread:
             return nullcontext(IDLE)
-        return self._stage(":".join([name, *map(str, sizes)]))
+        return self._stage(":".join([name, *map(str, sizes)]), new)
 
     @contextmanager
-    def _stage(self, name: str) -> Iterator[Stage]:
+    def _stage(self, name: str, new: Callable[..., Any] = np.empty) -> Iterator[Stage]:
         assert self._folder is not None
         outer = self._stages[-1]
         number = f"{outer.place}/{outer.inner}:"
         outer.inner += 1
         stage = Stage(self, number + name)
         if stage.place in self._parts:
-            header, arrays = self._folder.read_part(self._parts[stage.place])
+            header, arrays = self._folder.read_part(self._parts[stage.place], new)
             stage.state = {**header["state"], **arrays}
         # Another one may have stood here, where memory was more or less.
         ours = (stage.place, f"{stage.place}/")
@@ -266,6 +165,10 @@ class Checkpoint:
         """Whether so many seconds may be spent on saving."""
         return self._spent_in_all + seconds <= SHARE * (time.perf_counter() - self._opened)
 
+    def has_time(self, size: int) -> bool:
+        """Whether so many bytes may be saved now, as fast as the last ones were."""
+        return self._is_affordable(size / self._pace)
+
     def finish(self, stage: Stage, make: Make) -> None:
         """Save the state of a stage that has ended, if it would be much to do again."""
         if stage.state is not None and stage.state.get("final"):
@@ -274,7 +177,7 @@ class Checkpoint:
         if self.owed + unsaved >= BETWEEN * self._seconds:
             state = {**make(), "final": True}
             size = sum(one.nbytes for one in state.values() if isinstance(one, np.ndarray))
-            if self._is_affordable(size / self._pace):
+            if self.has_time(size):
                 self.save(stage, state)
                 return
         self.owed += unsaved
@@ -285,7 +188,8 @@ class Checkpoint:
         A disk that takes no more is said once, and the fit goes on.
         """
         assert self._folder is not None
-        began, number = time.perf_counter(), self._number + 1
+        began = time.perf_counter()
+        self._number = number = self._number + 1  # also of one that fails: none is written twice
         arrays = {name: one for name, one in state.items() if isinstance(one, np.ndarray)}
         plain = {name: one for name, one in state.items() if name not in arrays}
         header = {"token": self._token, "place": stage.place, "number": number, "state": plain}
@@ -293,29 +197,34 @@ class Checkpoint:
         parts[stage.place] = number
         listed = {"token": self._token, "parts": parts, "of": self._of, "random": self._random}
         try:
+            if (
+                not self._parts
+            ):  # parts that no list belongs to are damage, and never somebody's kill
+                self._folder.write_list(listed | {"parts": {}})
             self._folder.write_part(number, header, arrays)
             self._folder.write_list(listed)
-        except OSError as error:
+        except (OSError, ModelFileError) as error:
             self._last = time.perf_counter()
             self._warn(self._folder, error)
             return
         with suppress(OSError):  # they are removed at the end at the latest
             self._folder.remove_others(set(parts.values()))
-        self._parts, self._number, stage.inner, self.owed = parts, number, 0, stage.owed
-        self._last, self._saved = time.perf_counter(), time.time()
+        self._parts, stage.inner, self.owed = parts, 0, stage.owed
+        self._last = time.perf_counter()
         self._spent = self._last - began
         self._spent_in_all += self._spent
         size = sum(one.nbytes for one in arrays.values())
         if size > 1e6:
             self._pace = size / self._spent
 
-    def _warn(self, folder: Folder, error: OSError) -> None:
+    def _warn(self, folder: Folder, error: OSError | ModelFileError) -> None:
         if self._failed:
             return
         self._failed = True
+        why = getattr(error, "strerror", None) or str(error).rstrip(".")
         kept = "what was saved before is kept" if self._parts else "nothing has been saved yet"
         warnings.warn(
-            f"the checkpoint in {folder.path} could not be written: {error.strerror or error}. The "
+            f"the checkpoint in {folder.path} could not be written: {why}. The "
             f"fit goes on, and tries again from time to time; {kept}.",
             CheckpointWarning,
             stacklevel=6,
@@ -325,17 +234,16 @@ class Checkpoint:
         """Return what has been saved and how to go on, for whoever has interrupted the fit."""
         if self._folder is None:
             return ""
-        where = self._folder.path
-        if self._saved is None and not self.resumes:
+        where, saved = self._folder.path, self._folder.saved()
+        if saved is None:
             return f"The checkpoint in {where} had saved nothing yet: the fit would start anew."
-        files = [one.stat().st_size for one in where.glob("*.skc")]
-        since = ""
-        if self._saved is not None:
-            at = time.strftime("%H:%M:%S", time.localtime(self._saved))
-            since = f" what was done until {at}, {time.time() - self._saved:.0f} s ago, in"
+        (when, size), since = saved, ""
+        if when >= self._began:
+            at = time.strftime("%H:%M:%S", time.localtime(when))
+            since = f" what was done until {at}, {max(time.time() - when, 0):.0f} s ago, in"
         return (
-            f"The checkpoint in {where} has saved{since} {human(sum(files))}: the same call goes "
-            "on from there."
+            f"The checkpoint in {where} has saved{since} {human(size)}: the same call goes on from "
+            "there."
         )
 
     def close(self, *, finished: bool) -> None:
@@ -375,6 +283,22 @@ def kept_in(folder: Any) -> Iterator[Checkpoint]:
         checkpoint.close(finished=False)
         raise
     checkpoint.close(finished=True)
+
+
+def seconds_asked() -> float:
+    """Return the seconds of work that a kill may cost."""
+    name = "SKETCHMEANS_CHECKPOINT_SECONDS"
+    asked = os.environ.get(name, str(SECONDS))
+    try:
+        seconds = float(asked)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise ValueError(
+            f"the variable {name}={asked!r} must be a number of seconds, 0 or more, such as "
+            f"{SECONDS:.0f}. Set another one, or unset it."
+        )
+    return seconds
 
 
 def _differences(there: dict[str, str], here: dict[str, str]) -> str:

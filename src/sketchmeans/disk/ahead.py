@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from sketchmeans.engine import Crew
@@ -24,7 +24,8 @@ class Ahead(Generic[Request]):
     Parameters
     ----------
     read : callable
-    requests : sequence
+    requests : iterable
+        May end when it likes: it is asked for the next one before there is room for it.
     most : int
         More than there are threads: then one is always being read.
     crew : Crew
@@ -32,11 +33,11 @@ class Ahead(Generic[Request]):
     """
 
     def __init__(
-        self, read: Callable[[Request], Any], requests: Sequence[Request], most: int, crew: Crew
+        self, read: Callable[[Request], Any], requests: Iterable[Request], most: int, crew: Crew
     ) -> None:
         self._read, self._requests, self._crew = read, requests, crew
         self._room: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._blocks: queue.SimpleQueue[tuple[int, Any, BaseException | None]]
+        self._blocks: queue.SimpleQueue[tuple[int | None, Any, BaseException | None]]
         self._blocks = queue.SimpleQueue()
         self._stopped = False
         for _ in range(most):
@@ -54,30 +55,31 @@ class Ahead(Generic[Request]):
         self._thread.join(None if error[0] is None else _PATIENCE)
 
     def _work(self) -> None:
-        for index, request in enumerate(self._requests):
-            self._room.get()
-            if self._stopped:
-                return
-            try:
-                block = self._read(request)
-            except BaseException as error:
-                self._blocks.put((index, None, error))
-                return
-            self._blocks.put((index, block, None))
-            del block
+        index = 0
+        try:
+            for request in self._requests:
+                self._room.get()
+                if self._stopped:
+                    return
+                self._blocks.put((index, self._read(request), None))
+                index += 1
+        except BaseException as error:
+            self._blocks.put((index, None, error))
+        else:
+            self._blocks.put((None, None, None))
 
     def __iter__(self) -> Iterator[tuple[int, Any]]:
         """Give every block with its number; an error of the reader is raised in its place."""
-        for _ in self._requests:
-            while True:
-                try:
-                    index, block, error = self._blocks.get(timeout=_PATIENCE)
-                except queue.Empty:
-                    self._crew.go_on()
-                else:
-                    break
+        while True:
+            try:
+                index, block, error = self._blocks.get(timeout=_PATIENCE)
+            except queue.Empty:
+                self._crew.go_on()
+                continue
             if error is not None:
                 raise error
+            if index is None:
+                return
             yield index, block
             del block
 

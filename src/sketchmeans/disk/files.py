@@ -3,40 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from sketchmeans.blocks import row_blocks, stacked
+from sketchmeans.blocks import row_blocks
+from sketchmeans.checkpoints import Portion
 from sketchmeans.disk.ahead import Ahead, InOrder
 from sketchmeans.disk.passes import let_all_meet
 from sketchmeans.disk.scratch import read_only, scratch_array
 from sketchmeans.disk.sources import ArraySource, Source
+from sketchmeans.disk.streams import Desk, Stream
 from sketchmeans.engine import Crew
-from sketchmeans.operators.streams import Blockwise, Elsewhere
-from sketchmeans.rows import Kept, Part, Ran, Rows, Tournament, TreeSum
+from sketchmeans.rows import Part, Ran, Rows, Tournament
 
 Progress = Callable[[int, int], None]
-
-AHEAD = 2
-"""Blocks that are read, or wait to be summed up, beside those that threads work on."""
-
-
-@dataclass
-class Desk:
-    """Where work on rows in files is done: shared by all rows of a fit."""
-
-    n_threads: int = 1
-    folder: Path | None = None
-    """Where scratch files lie; with other temporary files if left out."""
-
-    @property
-    def in_flight(self) -> int:
-        """Blocks that are in memory at the most."""
-        return self.n_threads + AHEAD
 
 
 class FileRows(Rows):
@@ -95,7 +77,7 @@ class FileRows(Rows):
         del name
         found: list[Any] = []
         spans = row_blocks(self.shape[0], size or self.span)
-        self._each(work, given, spans, lambda _, value: found.append(value))
+        self._each(work, given, spans, found.append)
         return found
 
     def run(
@@ -112,40 +94,21 @@ class FileRows(Rows):
         Where it is done a block at a time, blocks are what is read, and threads share those of a
         span: the sum of a span is that of its blocks, in their order.
         """
-        del name
-        task, plan = taken_apart(work)
-        block = size if plan is None else plan.size
-        spans = row_blocks(self.shape[0], size)
-        cuts = [
-            slice(span.start + part.start, span.start + part.stop)
-            for span in spans
-            for part in row_blocks(span.stop - span.start, block)
-        ]
-        ends = {span.stop: span for span in spans}
-        finish = None if plan is None else plan.finish
-        joined = Joined(self.shape[0], self.desk if stay else None)
-        total, waiting = TreeSum(), Waiting()
-
-        def take(index: int, part: Part) -> None:
-            rows = cuts[index]
-            if finish is None:
-                joined.put(rows, part.kept)
-                part = Part((), part.summand)
-            waiting.add(part)
-            if rows.stop not in ends:
-                return
-            found = waiting.flush()
-            if finish is not None:
-                found = finish(found)
-                joined.put(ends[rows.stop], found.kept)
-            if found.summand is not None:
-                total.add(found.summand)
-
-        self._each(task, given, cuts, take, progress)
-        arrays = joined.arrays
+        n = self.shape[0]
+        stream = Stream(n, work, size, self.desk if stay else None)
+        sizes = (n, size, stream.block, int(stay))
+        with self.desk.checkpoint.stage(name, *sizes, new=stream.new) as stage:
+            stream.begin(stage.state)
+            while stream.done < len(stream.cuts):
+                some = stream.until_due(stage)
+                self._each(stream.task, given, stream.cuts, stream.take, progress, some)
+                if stream.done < len(stream.cuts):
+                    stage.save(stream.state)
+            stage.finish(stream.state)
+        arrays = stream.kept
         if stay:
             arrays = tuple(FileRows(ArraySource(one), self.desk) for one in arrays)
-        return Ran(arrays, total.total())
+        return Ran(arrays, stream.total.total())
 
     def tournament(
         self,
@@ -166,6 +129,7 @@ class FileRows(Rows):
             given,
             row_blocks(self.shape[0], size),
             n_threads=self.desk.n_threads,
+            checkpoint=self.desk.checkpoint,
             progress=progress,
         )
 
@@ -204,37 +168,37 @@ class FileRows(Rows):
         work: Callable[..., Any],
         given: Sequence[Any],
         cuts: Sequence[slice],
-        take: Callable[[int, Any], None],
+        take: Callable[[Any], None],
         progress: Progress | None = None,
+        some: Portion | None = None,
     ) -> None:
-        """Do ``work`` with blocks of rows on threads; hand on what it gives, in their order."""
+        """Do ``work`` with blocks of rows on threads; hand on what it gives, in their order.
 
-        def read(rows: slice) -> tuple[Any, ...]:
+        With ``some``, with these of them, as long as they go on.
+        """
+        numbers = range(len(cuts)) if some is None else some
+        before = 0 if some is None else some.next
+
+        def read(number: int) -> tuple[Any, ...]:
+            rows = cuts[number]
             more = (part_of(one, rows) for one in given)
             return self.source.read(rows.start, rows.stop), *more
 
-        def taken(index: int, value: Any) -> None:
-            take(index, value)
+        def taken(_: int, value: Any) -> None:
+            take(value)
             blocks.done()
 
         def compute(block: tuple[int, tuple[Any, ...]]) -> None:
             index, parts = block
             ordered.put(index, work(*parts))
 
-        report = None if progress is None else lambda done: progress(done, len(cuts))
+        report = None if progress is None else lambda done: progress(before + done, len(cuts))
         ordered = InOrder(taken)
         with (
             Crew(self.desk.n_threads) as crew,
-            Ahead(read, cuts, self.desk.in_flight, crew) as blocks,
+            Ahead(read, numbers, self.desk.in_flight, crew) as blocks,
         ):
             crew.each(compute, blocks, report)
-
-
-def taken_apart(work: Callable[..., Part]) -> tuple[Callable[..., Part], Blockwise | None]:
-    """Return the work on a block, and how blocks make up a span; None where a span is one."""
-    if isinstance(work, Elsewhere) and isinstance(work.work, Blockwise):
-        return Elsewhere(work.operator, work.work.work, work.weighted), work.work
-    return work, None
 
 
 def part_of(one: Any, rows: slice) -> Any:
@@ -242,53 +206,3 @@ def part_of(one: Any, rows: slice) -> Any:
     if isinstance(one, FileRows):
         return one.source.read(rows.start, rows.stop)
     return one.rows(rows.start, rows.stop) if hasattr(one, "rows") else one[rows]
-
-
-class Waiting:
-    """Blocks of a span, added up in their order until the span is complete."""
-
-    def __init__(self) -> None:
-        self._kept: list[Kept] = []
-        self._total: Any = None
-
-    def add(self, part: Part) -> None:
-        """Take the next block."""
-        if part.kept:
-            self._kept.append(part.kept)
-        if part.summand is not None:
-            first = self._total is None
-            self._total = part.summand if first else np.add(self._total, part.summand, self._total)
-
-    def flush(self) -> Part:
-        """Return the span, and begin the next."""
-        kept: Iterable[Any] = zip(*self._kept, strict=True)
-        part = Part(tuple(stacked(one) for one in kept), self._total)
-        self.__init__()  # type: ignore[misc]
-        return part
-
-
-class Joined:
-    """Arrays of all rows, filled by blocks: in memory, or in scratch files.
-
-    Parameters
-    ----------
-    n : int
-    desk : Desk, optional
-        Where the scratch files are; in memory if left out.
-    """
-
-    def __init__(self, n: int, desk: Desk | None) -> None:
-        self._n, self._desk = n, desk
-        self.arrays: Kept = ()
-
-    def put(self, rows: slice, kept: Kept) -> None:
-        """Put what was kept of some rows where it belongs."""
-        if not self.arrays:
-            self.arrays = tuple(self._new((self._n, *one.shape[1:]), one.dtype) for one in kept)
-        for whole, one in zip(self.arrays, kept, strict=True):
-            whole[rows] = one
-
-    def _new(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        if self._desk is None:
-            return np.empty(shape, dtype)
-        return scratch_array(self._desk.folder, shape, dtype)

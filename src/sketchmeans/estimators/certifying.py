@@ -37,6 +37,7 @@ from sketchmeans.estimators.full import FullKernelKMeans
 from sketchmeans.estimators.given_labels import numbered
 from sketchmeans.estimators.progress import Bar
 from sketchmeans.estimators.proofs import around_the_mean, first_size, moved_bytes, proof_run
+from sketchmeans.estimators.streaming import saved_by
 from sketchmeans.kernels import make_kernel
 from sketchmeans.lowrank.sparse_features import from_known_anchors, from_sparse_features
 from sketchmeans.operators import NeighborOperator, SparseOperator
@@ -214,6 +215,7 @@ def certify(
         own = replace(data.threads(), checkpoint=kept)
         numbers, asked, run = reckoned(checked, own)
         kept.belongs_to(lambda: _identified(judged, checked, numbers, asked))
+        saved_by(kept, checked.X)
         known = _of_graph(checked, judged, numbers, asked.n_clusters, run)
         with _Told(verbose) as told:
             asked = replace(asked, report=told)

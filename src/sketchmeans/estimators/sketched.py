@@ -43,7 +43,7 @@ from sketchmeans.estimators.sizing import (
     widest,
     work_of,
 )
-from sketchmeans.estimators.streaming import in_blocks, placed, take_plan
+from sketchmeans.estimators.streaming import in_blocks, placed, saved_by, take_plan
 from sketchmeans.lowrank import METHODS, ColumnStream, Cost, LowRank, Request, approximate, recover
 from sketchmeans.lowrank.cholesky import capacity_for
 from sketchmeans.lowrank.core import noise_level
@@ -128,6 +128,7 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             if isinstance(data.X, Rows):
                 refuse_elsewhere(self, decision, operator)
             progress.checkpoint.belongs_to(lambda: self._identified(data))
+            saved_by(progress.checkpoint, data.X)
         low_rank, plan, width, cost = self._approximate(
             data, decision, dtype, int(seeds[0]), progress
         )

@@ -17,6 +17,7 @@ import numpy as np
 
 from sketchmeans.blas import count_threads
 from sketchmeans.blocks import row_blocks
+from sketchmeans.checkpoints import Checkpoint
 from sketchmeans.disk import Desk, FileRows, Outputs, as_source, is_source
 from sketchmeans.disk.ahead import Ahead
 from sketchmeans.disk.outputs import Results
@@ -61,6 +62,12 @@ def to_stream(estimator: Any, X: Any, folder: Path | None = None) -> Any:
         if size == 0:
             raise ValueError(f"X has shape {rows.shape}: there are no {what} to work on.")
     return rows
+
+
+def saved_by(checkpoint: Checkpoint, X: Any) -> None:
+    """Let streams and passes over rows in files save what they have done; others are told so."""
+    if isinstance(X, FileRows):
+        X.desk.checkpoint = checkpoint
 
 
 def as_array(estimator: Any, X: Any) -> Any:
