@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from sketchmeans.disk.npy import mapped_file
 from sketchmeans.disk.parquet import ParquetSource
 from sketchmeans.disk.sources import ArraySource, Source
 from sketchmeans.rows import Rows
@@ -57,7 +58,7 @@ def _opened(path: str) -> Source:
             "folder of Parquet files."
         )
     if path.endswith(".npy"):
-        return ArraySource(np.load(path, mmap_mode="r", allow_pickle=False))
+        return ArraySource(mapped_file(path))
     if os.path.isdir(path) or path.endswith((".parquet", ".pq")):
         return ParquetSource(path)
     raise ValueError(

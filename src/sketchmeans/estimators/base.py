@@ -33,7 +33,7 @@ from sketchmeans.estimators.checks import (
 from sketchmeans.estimators.memory import Plan, copied_bytes, parse_bytes
 from sketchmeans.estimators.outline import Kind, Outline
 from sketchmeans.estimators.progress import CallbackSupportMixin
-from sketchmeans.estimators.streaming import as_array, refuse_bad_rows
+from sketchmeans.estimators.streaming import as_array, refuse_bad_rows, refuse_changed
 from sketchmeans.kernels import kernel_class, make_kernel
 from sketchmeans.kernels.bandwidth import resolve_gamma
 from sketchmeans.kernels.neighbors import NeighborOptions
@@ -76,21 +76,23 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
 
+    def __getstate__(self) -> Any:
+        refuse_changed(self)  # whoever pickles a model reads its samples
+        return super().__getstate__()
+
     @contextmanager
     def _fitting(self) -> Iterator[Checkpoint]:
-        """Hold BLAS to one thread for a whole fit, and keep a former fit's data if this one fails.
+        """Hold BLAS to one thread for a whole fit, and keep a former fit if this one fails.
 
         Any sum that BLAS splits among threads has bits that depend on their number. Yields the
         checkpoint of the fit, of which nothing is left when it has come to its end.
         """
-        names = ("n_features_in_", "feature_names_in_")
-        before = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        before = dict(vars(self))
         try:
             with OneBlasThread(), kept_in(self.checkpoint) as checkpoint:
                 yield checkpoint
         except BaseException:
-            for name in names:
-                self.__dict__.pop(name, None)
+            self.__dict__.clear()
             self.__dict__.update(before)
             raise
 
@@ -259,6 +261,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _check_new(self, X: Any) -> Any:
         check_is_fitted(self)
+        refuse_changed(self)
         given_rows = isinstance(self._new_points, GivenRows)
         return self._check_data(X, reset=False, given_rows=given_rows)
 

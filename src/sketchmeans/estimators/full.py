@@ -29,6 +29,7 @@ from sketchmeans.estimators.memory import (
 )
 from sketchmeans.estimators.progress import FitProgress, with_callbacks
 from sketchmeans.estimators.starts import start, start_bytes
+from sketchmeans.estimators.streaming import settle_points
 from sketchmeans.lowrank.result import Cost
 from sketchmeans.operators import KernelOperator, PrecomputedOperator
 from sketchmeans.text import called, human, setting
@@ -172,6 +173,7 @@ class FullKernelKMeans(ClusterMixin, KernelEstimator):
             assert best is not None
             with progress.stage("certify"):
                 certificate, certifying = self._certify(data.operator, met, best, plan.run)
+            settle_points(self, data.X)
         self.labels_ = best.labels
         self.inertia_ = best.inertia
         self.objectives_ = best.objectives

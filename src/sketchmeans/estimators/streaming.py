@@ -19,10 +19,10 @@ from sketchmeans.blas import count_threads
 from sketchmeans.blocks import row_blocks
 from sketchmeans.disk import Desk, FileRows, Outputs, as_source, is_source
 from sketchmeans.disk.ahead import Ahead
+from sketchmeans.disk.npy import watch_of
 from sketchmeans.disk.outputs import Results
 from sketchmeans.disk.sources import float_dtype, is_memory_map
 from sketchmeans.engine import Crew, Run
-from sketchmeans.estimators.embedded import Embedded
 from sketchmeans.estimators.memory import parse_bytes
 
 SHARE = 4
@@ -128,16 +128,28 @@ def first_bad(block: Any) -> tuple[int, int, float] | None:
     return None if not len(bad) else (int(bad[0, 0]), int(bad[0, 1]), float(block[tuple(bad[0])]))
 
 
-def settle_points(estimator: Any) -> None:
+def settle_points(estimator: Any, data: Any = None) -> None:
     """Let predictions of a fit to rows in a file have their samples as an array, if they need any.
 
-    Samples of a memory map stay there; others are put in a scratch file.
+    Samples of a memory map stay there, also of one that a path led to: see ``refuse_changed``.
+    Others are put in a scratch file. ``data`` are those of the fit: a file that was written to
+    while it was read is refused.
     """
+    if (watch := watch_of(data)) is not None:
+        watch.refuse_changed()
     for name in ("_new_points", "_samples"):
         points = getattr(estimator, name, None)
-        data = getattr(points, "data", None)
-        if points is not None and isinstance(data, FileRows):
-            setattr(estimator, name, points.on(data.whole()))
+        samples = getattr(points, "data", None)
+        if points is not None and isinstance(samples, FileRows):
+            setattr(estimator, name, points.on(samples.whole()))
+
+
+def refuse_changed(estimator: Any) -> None:
+    """Refuse new points where samples are read from a file that was written to since the fit."""
+    for name in ("_new_points", "_samples"):
+        points = getattr(estimator, name, None)
+        if (watch := watch_of(getattr(points, "data", None))) is not None:
+            watch.refuse_changed()
 
 
 def whole(array: Any) -> Any:
@@ -145,13 +157,14 @@ def whole(array: Any) -> Any:
     return array.whole() if isinstance(array, FileRows) else array
 
 
-def written(outputs: Outputs, embedded: Embedded, labels: Any = None) -> tuple[Embedded, Any]:
-    """Write what a fit found to the files that were asked for; return what takes its place."""
-    found = outputs.write(out=labels, embedding_out=embedded.embedding)
-    embedding = found.get("embedding_out")
-    if embedding is None:
-        embedding = whole(embedded.embedding)
-    return replace(embedded, embedding=embedding), found.get("out", labels)
+def written(outputs: Outputs, embedding: Any, labels: Any = None) -> dict[str, Any]:
+    """Write what a fit found to the files that were asked for; return the attributes that it sets.
+
+    A memory map of the file takes the place of what was found.
+    """
+    found = outputs.write(out=labels, embedding_out=embedding)
+    names = {"out": "labels_", "embedding_out": "embedding_"}
+    return {names[name]: array for name, array in found.items()}
 
 
 def take_plan(X: Any, n_threads: int) -> None:
@@ -180,6 +193,7 @@ def in_blocks(
     source = as_source(X)
     check_columns(estimator, source)
     silent = replace(run, progress=None)
+    refuse_changed(estimator)
     first = work(source.read(0, 1), silent)
     results = Results(source.shape[0], shape, first.dtype)
     size = points_at_once(estimator, source)
@@ -193,6 +207,7 @@ def in_blocks(
 
     with results.opened(out) as append, Crew(1) as crew, Ahead(read, cuts, 2, crew) as blocks:
         for index, block in blocks:
+            refuse_changed(estimator)
             append(work(block, silent))
             blocks.done()
             run.report(cuts[index].stop, source.shape[0])
