@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from sketchmeans.disk.chunks import ChunkedSource, chunk_rows
 from sketchmeans.disk.npy import mapped_file
 from sketchmeans.disk.parquet import ParquetSource
 from sketchmeans.disk.sources import ArraySource, Source
@@ -47,7 +48,7 @@ def as_source(X: Any) -> Source:
         raise ValueError(
             f"X has {len(X.shape)} dimensions, where rows and columns are needed. Reshape it first."
         )
-    return ArraySource(X)
+    return ArraySource(X) if chunk_rows(X) is None else ChunkedSource(X)
 
 
 def _opened(path: str) -> Source:

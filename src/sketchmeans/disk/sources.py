@@ -101,12 +101,16 @@ class ArraySource(Source):
             block = block[:, self._columns]
         is_view = isinstance(self._array, np.ndarray)
         block = np.array(block, dtype=self.dtype, order="C", copy=True if is_view else None)
+        self._check_shape(block, start, stop)
+        return block
+
+    def _check_shape(self, block: Any, start: int, stop: int) -> None:
+        """Refuse what are not the rows that were asked for."""
         if block.shape != (stop - start, self.shape[1]):
             raise ValueError(
                 f"rows {start:,} to {stop:,} of X came as an array of shape {block.shape}, where "
                 f"({stop - start:,}, {self.shape[1]:,}) is needed: X[start:stop] must give rows."
             )
-        return block
 
     @property
     def mapped(self) -> Any:

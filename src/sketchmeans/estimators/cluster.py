@@ -266,7 +266,7 @@ class KernelKMeans(ClusterMixin, Assigning, SketchedEstimator):
             samples = None if operator is None else operator.data
             warn_of_equal_samples(samples, fitted.start.labels_, self.n_clusters)
             # The files are last: when they appear, nothing is left that can fail.
-            vars(self).update(written(outputs, fitted.embedded.embedding, fitted.labels))
+            self.__dict__.update(written(outputs, fitted.embedded.embedding, fitted.labels))
         return self
 
     def _keep(self, fitted: Clustered, progress: FitProgress) -> None:

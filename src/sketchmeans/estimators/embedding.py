@@ -183,7 +183,7 @@ class KernelEmbedding(SketchedEstimator):
             settle_points(self, embedded.operator and embedded.operator.data)
             self.embedding_ = whole(embedded.embedding)
             # The files are last: when they appear, nothing is left that can fail.
-            vars(self).update(written(outputs, embedded.embedding))
+            self.__dict__.update(written(outputs, embedded.embedding))
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:
