@@ -89,6 +89,11 @@ class ArraySource(Source):
             self._watch.refuse_changed()
 
     @property
+    def array(self) -> Any:
+        """What was given."""
+        return self._array
+
+    @property
     def is_given_map(self) -> bool:
         """Whether the rows are those of a memory map that somebody else has opened."""
         return isinstance(self._array, np.ndarray) and self._watch is None

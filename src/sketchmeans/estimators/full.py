@@ -230,7 +230,7 @@ class FullKernelKMeans(ClusterMixin, KernelEstimator):
 
     def _planned(self, data: Checked) -> Plan:
         """Choose threads and packing; refuse what cannot keep the limit, before the start."""
-        operator, copied = data.operator, data.copied
+        operator, copied = data.operator, data.copied + data.before
         n, k = operator.shape[0], self.n_clusters
         limit = parse_bytes(self.memory_limit)
         is_cached = n <= CACHE_LIMIT

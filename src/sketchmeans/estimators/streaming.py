@@ -13,8 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from sketchmeans.blas import count_threads
 from sketchmeans.blocks import row_blocks
 from sketchmeans.disk import Desk, FileRows, Outputs, as_source, is_source
@@ -23,7 +21,9 @@ from sketchmeans.disk.npy import watch_of
 from sketchmeans.disk.outputs import Results
 from sketchmeans.disk.sources import float_dtype, is_memory_map
 from sketchmeans.engine import Crew, Run
+from sketchmeans.estimators.checks import first_bad, refuse_value
 from sketchmeans.estimators.memory import parse_bytes
+from sketchmeans.estimators.outline import Kind
 
 SHARE = 4
 """A memory map is streamed where this times its numbers exceed the memory limit or, without one,
@@ -32,6 +32,15 @@ the memory of the machine: what a fit makes of rows, and may hold, takes as much
 
 def placed(estimator: Any, X: Any, folder: Path | None = None) -> Any:
     """Return X as rows in a file where they are to be streamed; otherwise as an array.
+
+    The parameters are those of ``to_stream``.
+    """
+    rows = to_stream(estimator, X, folder)
+    return rows if streamable(estimator) else whole(rows)
+
+
+def to_stream(estimator: Any, X: Any, folder: Path | None = None) -> Any:
+    """Return X as rows in a file where it is none in memory, or too large for it; nothing is read.
 
     Arrays and all that is in memory stay what they are.
 
@@ -42,15 +51,6 @@ def placed(estimator: Any, X: Any, folder: Path | None = None) -> Any:
     X : object
     folder : Path, optional
         Where scratch files lie.
-    """
-    rows = to_stream(estimator, X, folder)
-    return rows.whole() if isinstance(rows, FileRows) and not streamable(estimator) else rows
-
-
-def to_stream(estimator: Any, X: Any, folder: Path | None = None) -> Any:
-    """Return X as rows in a file where it is none in memory, or too large for it; nothing is read.
-
-    The parameters are those of ``placed``.
     """
     if not is_source(X) and not (is_memory_map(X) and X.ndim == 2 and X.dtype.kind in "fiub"):
         return X
@@ -63,17 +63,22 @@ def to_stream(estimator: Any, X: Any, folder: Path | None = None) -> Any:
     return rows
 
 
-def as_array(estimator: Any, X: Any) -> Any:
-    """Return X as it is, or if it is no array but has rows to be read, a memory map of them."""
-    if not is_source(X):
-        return X
-    return FileRows(as_source(X), Desk(count_threads(estimator.n_jobs))).whole()
+def in_file(estimator: Any, X: Any) -> Any:
+    """Return X as it is, or if it is no array but has rows to be read, these; nothing is read."""
+    return FileRows(as_source(X), Desk(count_threads(estimator.n_jobs))) if is_source(X) else X
 
 
 def is_large(estimator: Any, X: Any) -> bool:
     """Whether a memory map is too large to be worked on as if it were in memory."""
-    size = X.shape[0] * X.shape[1] * float_dtype(X.dtype).itemsize
+    size = math.prod(X.shape) * float_dtype(X.dtype).itemsize
     return size > most_in_memory(estimator.memory_limit)
+
+
+def as_fitted(kind: Kind, estimator: Any) -> Kind:
+    """Return the kind of data as a fit of this estimator will have them: streamed, or not."""
+    elsewhere = kind.place == "file" or (kind.place == "map" and is_large(estimator, kind))
+    spills = elsewhere and streamable(estimator)
+    return replace(kind, spills=spills, copied=0 if spills else kind.copied)
 
 
 def most_in_memory(memory_limit: Any) -> int:
@@ -109,23 +114,6 @@ def refuse_bad_rows(rows: FileRows) -> None:
     for index, found in enumerate(rows.map(first_bad, name="check")):
         if found is not None:
             refuse_value(index * rows.span + found[0], *found[1:])
-
-
-def refuse_value(row: int, column: int, value: float) -> None:
-    """Say what is not finite, and where."""
-    name = "NaN" if np.isnan(value) else "infinity"
-    raise ValueError(
-        f"row {row} of X holds {name} in column {column}, and kernels need finite numbers. Leave "
-        "that row out, or fill in a number first."
-    )
-
-
-def first_bad(block: Any) -> tuple[int, int, float] | None:
-    """Return row, column and value of the first number of a block that is not finite."""
-    if np.isfinite(block.sum(dtype=np.float64)):
-        return None
-    bad = np.argwhere(~np.isfinite(block))
-    return None if not len(bad) else (int(bad[0, 0]), int(bad[0, 1]), float(block[tuple(bad[0])]))
 
 
 def settle_points(estimator: Any, data: Any = None) -> None:
