@@ -72,14 +72,14 @@ def whole_file(path: str | os.PathLike[str], *, way_out: str | None = None) -> I
             os.fsync(written.fileno())
         if way_out is None:
             temporary.replace(target)
-        elif not _took_free_name(temporary, target):
+        elif not took_free_name(temporary, target):
             raise exists_already(path, way_out)
     finally:
         with suppress(FileNotFoundError):
             temporary.unlink()
 
 
-def _took_free_name(temporary: Path, target: Path) -> bool:
+def took_free_name(temporary: Path, target: Path) -> bool:
     """Give a file the name ``target``, and return whether that was free: one step of the system."""
     with suppress(FileExistsError):
         try:

@@ -18,6 +18,9 @@ BLOCK = 4096
 """Rows handled at a time where a whole array would be too much."""
 
 
+BLOCK_NUMBERS = 1 << 19
+"""Numbers handled at a time."""
+
 SUMMED = 1024
 """Rows of whole columns that are summed at a time; fixed, for it decides the bits."""
 
@@ -29,10 +32,10 @@ def row_blocks(n: int, size: int = BLOCK) -> list[slice]:
 
 
 def data_blocks(X: Any) -> list[slice]:
-    """Cut the rows of X into slices of at most half a million numbers, stored ones if sparse."""
+    """Cut the rows of X into slices of at most BLOCK_NUMBERS numbers, stored ones if sparse."""
     n, p = X.shape
     row = -(-X.nnz // max(n, 1)) if is_sparse(X) else p
-    return row_blocks(n, max(1, min(BLOCK, (1 << 19) // max(row, 1))))
+    return row_blocks(n, max(1, min(BLOCK, BLOCK_NUMBERS // max(row, 1))))
 
 
 def csr_rows(X: Any, rows: slice) -> Any:
@@ -113,30 +116,47 @@ def first_distinct(X: Any, enough: int, among: IntArray | None = None) -> IntArr
 
     Among all rows, or among some that are given in order.
     """
-    places = np.arange(X.shape[0]) if among is None else among
+    places = np.arange(getattr(X, "differing", X.shape[0])) if among is None else among
     first: dict[bytes, int] = {}
-    for rows in _growing(len(places)) if isinstance(X, Rows) else row_blocks(len(places), 256):
+    most = max(256, min(1 << 15, BLOCK_NUMBERS // max(X.shape[1], 1)))
+    for rows in _growing(len(places), most):
         block = X[places[rows]]
-        for row in range(block.shape[0]):
-            if sparse.issparse(block):
-                span = slice(block.indptr[row], block.indptr[row + 1])
-                stored = block.data[span] != 0
-                values = block.data[span][stored]
-                seen = block.indices[span][stored].tobytes() + values.tobytes()
-            else:
-                seen = (block[row] + 0.0).tobytes()  # −0.0 and 0.0 are one value
+        for row, seen in _values(block):
             first.setdefault(seen, int(places[rows.start + row]))
             if len(first) >= enough:
                 return np.array(list(first.values()), np.intp)
     return np.array(list(first.values()), np.intp)
 
 
-def _growing(n: int) -> Iterator[slice]:
+def _values(block: Any) -> Iterator[tuple[int, bytes]]:
+    """Yield the rows of a block with their values, in their order: of equal ones mostly the first.
+
+    Equal rows are told by their bytes: rows in the thousands are no loop of Python.
+    """
+    if sparse.issparse(block):
+        for row in range(block.shape[0]):
+            span = slice(block.indptr[row], block.indptr[row + 1])
+            stored = block.data[span] != 0
+            values = block.data[span][stored]
+            yield row, block.indices[span][stored].tobytes() + values.tobytes()
+        return
+    plain = np.ascontiguousarray(block + 0.0)  # −0.0 and 0.0 are one value
+    if plain.shape[1] == 0:
+        yield from ((0, b"") for _ in plain[:1])
+        return
+    lines = plain.view(np.dtype((np.void, plain.shape[1] * plain.itemsize))).ravel()
+    # A row that equals the one before is no new one; where few are left, they need no sort.
+    new = np.flatnonzero(np.concatenate([[True], (plain[1:] != plain[:-1]).any(axis=1)]))
+    for row in np.sort(new[np.unique(lines[new], return_index=True)[1]]):
+        yield int(row), lines[row].tobytes()
+
+
+def _growing(n: int, most: int) -> Iterator[slice]:
     """Cut range(n) into slices that grow: what is elsewhere is fetched in few of them."""
     start, size = 0, 256
     while start < n:
         yield slice(start, min(start + size, n))
-        start, size = start + size, min(2 * size, 1 << 15)
+        start, size = start + size, min(2 * size, most)
 
 
 def masses(weights: FloatArray | None, n: int) -> FloatArray:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from sketchmeans.disk.chunks import ChunkedSource, chunk_rows
+from sketchmeans.disk.npy import mapped_file
 from sketchmeans.disk.parquet import ParquetSource
 from sketchmeans.disk.sources import ArraySource, Source
 from sketchmeans.rows import Rows
@@ -46,7 +48,7 @@ def as_source(X: Any) -> Source:
         raise ValueError(
             f"X has {len(X.shape)} dimensions, where rows and columns are needed. Reshape it first."
         )
-    return ArraySource(X)
+    return ArraySource(X) if chunk_rows(X) is None else ChunkedSource(X)
 
 
 def _opened(path: str) -> Source:
@@ -57,7 +59,7 @@ def _opened(path: str) -> Source:
             "folder of Parquet files."
         )
     if path.endswith(".npy"):
-        return ArraySource(np.load(path, mmap_mode="r", allow_pickle=False))
+        return ArraySource(mapped_file(path))
     if os.path.isdir(path) or path.endswith((".parquet", ".pq")):
         return ParquetSource(path)
     raise ValueError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 
-from sketchmeans.atomic import refuse_existing, whole_file
+from sketchmeans.atomic import refuse_existing
 from sketchmeans.blocks import row_blocks
+from sketchmeans.disk.naming import new_files, try_folder
 from sketchmeans.rows import Rows
 
 Named = str | os.PathLike[str]
@@ -41,7 +42,17 @@ class Outputs:
                     f"{name}={os.fspath(path)!r} cannot be written: the folder {path.parent} does "
                     "not exist. Create it first."
                 )
-            refuse_existing(path, way_out=WAY_OUT)
+            try:
+                refuse_existing(path, way_out=WAY_OUT)
+                try_folder(path)
+            except FileExistsError:
+                raise
+            except OSError as error:
+                raise type(error)(
+                    error.errno,
+                    f"{name}={os.fspath(path)!r} cannot be written: {error.strerror}. Choose "
+                    "another folder, or another name",
+                ) from error
         if len({path.resolve() for path in given.values()}) < len(given):
             raise ValueError(f"{' and '.join(given)} name one file: give two.")
 
@@ -53,17 +64,20 @@ class Outputs:
     def write(self, **arrays: Any) -> dict[str, Any]:
         """Write arrays, or rows, to the files that were asked for; return these as memory maps.
 
-        None of them appears before all are written.
+        None of them appears before all are written, and one that cannot appear takes the others
+        with it. They are mapped before they appear: nothing is left then that can fail.
         """
-        asked = {name: path for name, path in self.files.items() if path is not None}
-        with ExitStack() as stack:
-            for name, path in asked.items():
-                temporary = stack.enter_context(whole_file(path, way_out=WAY_OUT))
+        asked = {name: Path(path) for name, path in self.files.items() if path is not None}
+        found: dict[str, Any] = {}
+        with new_files(asked.values(), way_out=WAY_OUT) as files:
+            for name, file in zip(asked, files, strict=True):
                 array = arrays[name]
-                with npy_file(temporary, array.shape, array.dtype) as append:
+                with npy_file(file.path, array.shape, array.dtype) as append:
                     for block in blocks_of(array):
                         append(block)
-        return {name: np.load(path, mmap_mode="r") for name, path in asked.items()}
+                found[name] = np.load(file.path, mmap_mode="r")
+                found[name].filename = asked[name].resolve()
+        return found
 
 
 def blocks_of(array: Any) -> Iterable[Any]:
@@ -110,8 +124,8 @@ class Results:
         """Yield what takes the next results; the file is there when all are."""
         if out is not None:
             with (
-                whole_file(out, way_out=WAY_OUT) as temporary,
-                npy_file(temporary, self.shape, self.dtype) as append,
+                new_files([Path(out)], way_out=WAY_OUT) as files,
+                npy_file(files[0].path, self.shape, self.dtype) as append,
             ):
                 yield append
             return

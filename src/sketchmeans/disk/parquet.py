@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from sketchmeans._arrays import FloatArray
-from sketchmeans.disk.sources import Source
+from sketchmeans.disk.sources import BLOCK_BYTES, Source
 
 BATCH = 1 << 15
-"""Rows that are decoded at once."""
+"""Rows that are decoded at once, at the most; fewer where there are many columns."""
 STRIP = 1 << 12
 """Rows that are turned from columns into rows at once: they stay in the processor's cache."""
 NUMBERS = {"float", "double", "halffloat", "bool"} | {
@@ -22,8 +22,13 @@ NUMBERS = {"float", "double", "halffloat", "bool"} | {
 }
 
 
-DECODING = 80_000_000
-"""Bytes that pyarrow takes: itself, and what it decodes at once."""
+ITSELF, BATCHES, POOL = 30_000_000, 11, 1.4
+"""Bytes of pyarrow itself; how many batches it and we hold of one that is decoded; and what its
+allocator takes beyond what was asked of it: measured on 20 and 800 columns."""
+PAGE = 1_250_000
+"""Bytes of a page, and of a dictionary, as writers cut them."""
+GROUPS = 8
+"""Row groups whose columns are looked at: the largest."""
 
 
 class ParquetSource(Source):
@@ -36,8 +41,6 @@ class ParquetSource(Source):
     ----------
     path : str
     """
-
-    scratch_bytes = DECODING
 
     def __init__(self, path: str) -> None:
         self._files = [_opened(one) for one in _files_of(Path(path))]
@@ -65,6 +68,10 @@ class ParquetSource(Source):
         self._groups = [(number, group) for number, group, rows in groups if rows]
         self._ends = np.cumsum([0, *(rows for _, _, rows in groups if rows)])
         self.shape = int(self._ends[-1]), len(self.names)
+        row = max(self.shape[1] * self.dtype.itemsize, 1)
+        self._batch = max(1, min(BATCH, BLOCK_BYTES // row))
+        pages = max((_decoded_bytes(file) for file in self._files), default=0)
+        self.scratch_bytes = ITSELF + BATCHES * self._batch * row + int(POOL * pages)
         self._lock = threading.Lock()
         self._at = 0
         self._blocks: Iterator[FloatArray] = iter(())
@@ -104,7 +111,7 @@ class ParquetSource(Source):
             self._groups[first:], list(pairwise(self._ends))[first:], strict=True
         ):
             file, left = self._files[number], int(stop - start)
-            for batch in file.iter_batches(BATCH, row_groups=[group], use_threads=False):
+            for batch in file.iter_batches(self._batch, row_groups=[group], use_threads=False):
                 left -= batch.num_rows
                 yield self._rows_of(batch)
             if left:
@@ -119,10 +126,35 @@ class ParquetSource(Source):
         return out
 
 
+def _decoded_bytes(file: Any) -> int:
+    """Return what the pages of a row group take that are open at a time: one of each column."""
+    groups = [file.metadata.row_group(group) for group in range(file.num_row_groups)]
+    groups.sort(key=lambda group: group.total_byte_size, reverse=True)
+    largest = 0
+    for group in groups[:GROUPS]:
+        total = 0
+        for place in range(group.num_columns):
+            column = group.column(place)
+            copies = 2 if column.has_dictionary_page else 1
+            if copies == 1 and column.compression == "UNCOMPRESSED":
+                continue  # read where it is mapped
+            total += copies * min(column.total_uncompressed_size, PAGE)
+        largest = max(largest, total)
+    return largest
+
+
 def _files_of(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    files = sorted(one for one in path.iterdir() if one.suffix in (".parquet", ".pq"))
+    # Names that begin so are those of files that others have not finished, or hide.
+    there = [one for one in path.iterdir() if not one.name.startswith((".", "_"))]
+    files = sorted(one for one in there if one.suffix in (".parquet", ".pq") and not one.is_dir())
+    folders = sorted(one.name for one in there if one.is_dir())
+    if folders:
+        raise ValueError(
+            f"the folder {path} holds folders, such as {folders[0]!r}, and the files of one folder "
+            "are read: give the path of that, or put all files in one."
+        )
     if not files:
         raise FileNotFoundError(f"the folder {path} holds no .parquet file.")
     return files
@@ -130,9 +162,21 @@ def _files_of(path: Path) -> list[Path]:
 
 def _opened(path: Path) -> Any:
     try:
+        import pyarrow
         from pyarrow import parquet
     except ImportError as error:
         raise ImportError(
             f'{path} needs pyarrow to be read: pip install "sketchmeans[files]".'
         ) from error
-    return parquet.ParquetFile(path, memory_map=True, pre_buffer=False)
+    try:
+        return parquet.ParquetFile(path, memory_map=True, pre_buffer=False)
+    except pyarrow.ArrowInvalid as error:
+        raise ValueError(
+            f"{str(path)!r} cannot be read as Parquet: {_first_line(error)}"
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    """Return what pyarrow says, in one line, and what to do."""
+    said = str(error).strip().splitlines()[0].rstrip(".")
+    return f"{said}. It is damaged or cut off: write it again."

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sketchmeans._arrays import FloatArray, IntArray
+from sketchmeans.disk.npy import watch_of
 
 BLOCK_BYTES = 4 << 20
 """Bytes of rows that are read at once where nothing else says how many."""
@@ -80,20 +81,41 @@ class ArraySource(Source):
         self.shape = n, p if columns is None else len(range(p)[columns])
         self.given = np.dtype(array.dtype)
         self.dtype = float_dtype(self.given)
+        self._watch = watch_of(array)
+
+    def refuse_changed(self) -> None:
+        """Refuse a file that was opened by its name, and was written to since."""
+        if self._watch is not None:
+            self._watch.refuse_changed()
+
+    @property
+    def array(self) -> Any:
+        """What was given."""
+        return self._array
+
+    @property
+    def is_given_map(self) -> bool:
+        """Whether the rows are those of a memory map that somebody else has opened."""
+        return isinstance(self._array, np.ndarray) and self._watch is None
 
     def read(self, start: int, stop: int) -> FloatArray:
         """Return a block of rows; a copy of what is mapped, which is read by this and not later."""
+        self.refuse_changed()
         block = self._array[start:stop]
         if self._columns is not None:
             block = block[:, self._columns]
         is_view = isinstance(self._array, np.ndarray)
         block = np.array(block, dtype=self.dtype, order="C", copy=True if is_view else None)
+        self._check_shape(block, start, stop)
+        return block
+
+    def _check_shape(self, block: Any, start: int, stop: int) -> None:
+        """Refuse what are not the rows that were asked for."""
         if block.shape != (stop - start, self.shape[1]):
             raise ValueError(
                 f"rows {start:,} to {stop:,} of X came as an array of shape {block.shape}, where "
                 f"({stop - start:,}, {self.shape[1]:,}) is needed: X[start:stop] must give rows."
             )
-        return block
 
     @property
     def mapped(self) -> Any:
@@ -108,6 +130,7 @@ class ArraySource(Source):
         """Return some rows by their numbers."""
         if not isinstance(self._array, np.ndarray):
             return super().take(indices)
+        self.refuse_changed()
         rows = self._array[indices]
         rows = rows if self._columns is None else rows[:, self._columns]
         return np.array(rows, dtype=self.dtype, order="C")

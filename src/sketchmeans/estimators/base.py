@@ -29,11 +29,19 @@ from sketchmeans.estimators.checks import (
     describe_text,
     plain_array,
     refuse_masked,
+    refuse_not_square,
 )
 from sketchmeans.estimators.memory import Plan, copied_bytes, parse_bytes
 from sketchmeans.estimators.outline import Kind, Outline
 from sketchmeans.estimators.progress import CallbackSupportMixin
-from sketchmeans.estimators.streaming import as_array, refuse_bad_rows
+from sketchmeans.estimators.streaming import (
+    as_fitted,
+    in_file,
+    refuse_bad_rows,
+    refuse_changed,
+    streamable,
+    whole,
+)
 from sketchmeans.kernels import kernel_class, make_kernel
 from sketchmeans.kernels.bandwidth import resolve_gamma
 from sketchmeans.kernels.neighbors import NeighborOptions
@@ -65,6 +73,8 @@ class Checked:
     weights: FloatArray | None
     copied: int
     """Bytes that X takes beyond what was given."""
+    before: int = 0
+    """Bytes that reading took before the fit, where rows were put in a scratch file."""
 
 
 class KernelEstimator(CallbackSupportMixin, BaseEstimator):
@@ -76,21 +86,23 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
 
+    def __getstate__(self) -> Any:
+        refuse_changed(self)  # whoever pickles a model reads its samples
+        return super().__getstate__()
+
     @contextmanager
     def _fitting(self) -> Iterator[Checkpoint]:
-        """Hold BLAS to one thread for a whole fit, and keep a former fit's data if this one fails.
+        """Hold BLAS to one thread for a whole fit, and keep a former fit if this one fails.
 
         Any sum that BLAS splits among threads has bits that depend on their number. Yields the
         checkpoint of the fit, of which nothing is left when it has come to its end.
         """
-        names = ("n_features_in_", "feature_names_in_")
-        before = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        before = dict(vars(self))
         try:
             with OneBlasThread(), kept_in(self.checkpoint) as checkpoint:
                 yield checkpoint
         except BaseException:
-            for name in names:
-                self.__dict__.pop(name, None)
+            self.__dict__.clear()
             self.__dict__.update(before)
             raise
 
@@ -125,17 +137,32 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     def _check_size(self, n: int) -> None:
         """Refuse options that n samples are too few for."""
 
-    def _prepare(self, X: Any, sample_weight: Any, seed: int) -> Checked:
-        """Check the data and the weights, and make the operator."""
+    def _prepare(self, X: Any, sample_weight: Any, seed: int, *, streams: bool = False) -> Checked:
+        """Check the data and the weights, and make the operator.
+
+        With ``streams``, rows in a file stay there where that can be. Nothing is read of them
+        before all was checked that their shape decides.
+        """
         given_rows = self.kernel == "precomputed"
-        X = as_array(self, X)
+        X = in_file(self, X)
+        before = 0
+        if isinstance(X, FileRows):
+            self._check_size(X.shape[0])
+            check_weights(sample_weight, X.shape[0])
+            if given_rows:
+                refuse_not_square(X.shape)
+            kind = Kind.of(X, given_rows=given_rows)
+            assert kind is not None
+            before = as_fitted(kind, self).before
         if self.memory_limit is not None:
             self._refuse_early(X, sample_weight, seed)
+        if not (streams and streamable(self)):
+            X = whole(X)
         checked = self._check_data(X, reset=True, given_rows=given_rows)
         self._check_size(checked.shape[0])
         weights = check_weights(sample_weight, checked.shape[0])
         operator, gamma = self._make_operator(checked, weights, seed)
-        return Checked(checked, operator, gamma, weights, copied_bytes(X, checked))
+        return Checked(checked, operator, gamma, weights, copied_bytes(X, checked), before)
 
     def _refuse_early(self, X: Any, sample_weight: Any, seed: int) -> None:
         """Refuse a memory limit that cannot be kept, before the data are read or copied."""
@@ -157,28 +184,28 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         kind = Kind.of(X, given_rows=self.kernel == "precomputed")
         if kind is None:
             return None
+        kind = as_fitted(kind, self)
         n, p = kind.shape
         self._check_size(n)
         weights = check_weights(sample_weight, n)
         if self.kernel == "precomputed":
-            if n != p:
-                return None
+            refuse_not_square(kind.shape)
             K = X if kind.nnz is not None else np.broadcast_to(np.zeros((), kind.dtype), (n, n))
             dtype = given_dtype(K, self.precision, largest=1.0, weights=weights)
             given = PrecomputedOperator if kind.nnz is None else SparseOperator
             operator: KernelOperator = given(K, dtype=dtype, weights=weights)
-            return Checked(K, operator, None, weights, kind.copied)
+            return Checked(K, operator, None, weights, kind.copied, kind.before)
         spread = 1.0 if isinstance(self.gamma, str) else 1 / np.sqrt(2 * p * self.gamma)
         outline = Outline.looked_at(kind, X) if look else Outline.unread(kind, spread)
         operator, gamma = self._make_operator(outline, weights, seed)
-        return Checked(outline, operator, gamma, weights, kind.copied)
+        return Checked(outline, operator, gamma, weights, kind.copied, kind.before)
 
     def _check_data(self, X: Any, *, reset: bool, given_rows: bool) -> Any:
         """Return X as a float array or CSR matrix, without a copy where that can be."""
         if isinstance(X, Rows):
             return self._check_elsewhere(X)
         refuse_masked(X)
-        X = as_array(self, X)
+        X = whole(in_file(self, X))
         if given_rows:
             # NOTE: a memory map is not searched for NaN here, which would read it once more; the
             # pass meets every entry and says where it found one.
@@ -259,6 +286,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _check_new(self, X: Any) -> Any:
         check_is_fitted(self)
+        refuse_changed(self)
         given_rows = isinstance(self._new_points, GivenRows)
         return self._check_data(X, reset=False, given_rows=given_rows)
 

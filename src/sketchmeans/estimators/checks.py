@@ -149,6 +149,23 @@ def check_clusters(n_clusters: int, n: int) -> None:
         )
 
 
+def refuse_value(row: int, column: int, value: float) -> None:
+    """Say what is not finite, and where."""
+    name = "NaN" if np.isnan(value) else "infinity"
+    raise ValueError(
+        f"row {row} of X holds {name} in column {column}, and kernels need finite numbers. Leave "
+        "that row out, or fill in a number first."
+    )
+
+
+def first_bad(block: Any) -> tuple[int, int, float] | None:
+    """Return row, column and value of the first number of a block that is not finite."""
+    if np.isfinite(block.sum(dtype=np.float64)):
+        return None
+    bad = np.argwhere(~np.isfinite(block))
+    return None if not len(bad) else (int(bad[0, 0]), int(bad[0, 1]), float(block[tuple(bad[0])]))
+
+
 def refuse_masked(X: Any) -> None:
     """Refuse values that are masked, which are missing ones.
 
@@ -192,17 +209,22 @@ def canonical_csr(X: Any) -> Any:
     return X
 
 
+def refuse_not_square(shape: tuple[int, ...]) -> None:
+    """Refuse a precomputed kernel that has not as many columns as rows."""
+    if shape[0] != shape[1]:
+        raise ValueError(
+            f"a precomputed kernel must be square, not {shape[0]} × {shape[1]}: pass the kernel of "
+            "all samples with all samples, or choose a kernel to compute one from data."
+        )
+
+
 def check_precomputed(K: Any, seed: int) -> FloatArray:
     """Return the diagonal of a precomputed kernel, which is square, symmetric and K_ii ≥ 0.
 
     Symmetry is tested on a seeded sample of pairs: no pass over K. Of a sparse one, whose entries
     are few, all are looked at.
     """
-    if K.shape[0] != K.shape[1]:
-        raise ValueError(
-            f"a precomputed kernel must be square, not {K.shape[0]} × {K.shape[1]}: pass the "
-            "kernel of all samples with all samples, or choose a kernel to compute one from data."
-        )
+    refuse_not_square(K.shape)
     if K.dtype.kind not in "fiub":
         raise ValueError(f"a precomputed kernel must hold real numbers, not {K.dtype}.")
     diagonal = np.asarray(K.diagonal(), dtype=np.float64)

@@ -40,7 +40,7 @@ from sketchmeans.estimators.proofs import (
 )
 from sketchmeans.estimators.sizing import work_of
 from sketchmeans.estimators.sketched import SketchedEstimator
-from sketchmeans.estimators.streaming import settle_points, written
+from sketchmeans.estimators.streaming import settle_points, whole, written
 from sketchmeans.estimators.walks import cluster_rows
 from sketchmeans.lowrank import ColumnStream, Request
 from sketchmeans.lowrank.methods import Method
@@ -261,22 +261,29 @@ class KernelKMeans(ClusterMixin, Assigning, SketchedEstimator):
                 fitted = until_proved(again, embedded, self.tol_certified)
             else:
                 fitted = self._cluster(embedded, progress)
-            embedded, labels = written(outputs, fitted.embedded, fitted.labels)
-        refined = fitted.refined
+            self._keep(fitted, progress)
+            operator = fitted.embedded.operator
+            samples = None if operator is None else operator.data
+            warn_of_equal_samples(samples, fitted.start.labels_, self.n_clusters)
+            # The files are last: when they appear, nothing is left that can fail.
+            self.__dict__.update(written(outputs, fitted.embedded.embedding, fitted.labels))
+        return self
+
+    def _keep(self, fitted: Clustered, progress: FitProgress) -> None:
+        """Set what a fit leaves behind."""
+        embedded = fitted.embedded
         self._publish(embedded, progress.seconds)
         self.certificate_ = fitted.certificate
         self.n_iter_ = fitted.start.n_iter_
         self.cluster_centers_ = fitted.start.cluster_centers_
-        self.labels_ = labels
-        self._settle(embedded, refined)
-        settle_points(self)
+        self.labels_ = fitted.labels
+        self.embedding_ = whole(embedded.embedding)
+        self._settle(embedded, fitted.refined)
+        settle_points(self, embedded.operator and embedded.operator.data)
         if embedded.decision.walks:
             self.stats_["walk"] = fitted.steps
         if fitted.n_starts is not None:
             self.stats_["starts"] = fitted.n_starts
-        samples = None if embedded.operator is None else embedded.operator.data
-        warn_of_equal_samples(samples, fitted.start.labels_, self.n_clusters)
-        return self
 
     def _cluster(
         self, embedded: Embedded, progress: FitProgress, before: Clustered | None = None

@@ -8,7 +8,7 @@ from sketchmeans._arrays import FloatArray
 from sketchmeans.disk import Outputs
 from sketchmeans.estimators.progress import FitProgress, with_callbacks
 from sketchmeans.estimators.sketched import SketchedEstimator
-from sketchmeans.estimators.streaming import settle_points, written
+from sketchmeans.estimators.streaming import settle_points, whole, written
 
 
 class KernelEmbedding(SketchedEstimator):
@@ -179,9 +179,11 @@ class KernelEmbedding(SketchedEstimator):
         outputs.check()
         with self._fitting() as kept, FitProgress(self, 4, kept) as progress:
             embedded = self._embed(X, sample_weight, progress, outputs.folder)
-            embedded = written(outputs, embedded)[0]
-        self._publish(embedded, progress.seconds)
-        settle_points(self)
+            self._publish(embedded, progress.seconds)
+            settle_points(self, embedded.operator and embedded.operator.data)
+            self.embedding_ = whole(embedded.embedding)
+            # The files are last: when they appear, nothing is left that can fail.
+            self.__dict__.update(written(outputs, embedded.embedding))
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:

@@ -29,6 +29,7 @@ from sketchmeans.estimators.memory import (
 )
 from sketchmeans.estimators.progress import FitProgress, with_callbacks
 from sketchmeans.estimators.starts import start, start_bytes
+from sketchmeans.estimators.streaming import settle_points
 from sketchmeans.lowrank.result import Cost
 from sketchmeans.operators import KernelOperator, PrecomputedOperator
 from sketchmeans.text import called, human, setting
@@ -172,6 +173,7 @@ class FullKernelKMeans(ClusterMixin, KernelEstimator):
             assert best is not None
             with progress.stage("certify"):
                 certificate, certifying = self._certify(data.operator, met, best, plan.run)
+            settle_points(self, data.X)
         self.labels_ = best.labels
         self.inertia_ = best.inertia
         self.objectives_ = best.objectives
@@ -228,7 +230,7 @@ class FullKernelKMeans(ClusterMixin, KernelEstimator):
 
     def _planned(self, data: Checked) -> Plan:
         """Choose threads and packing; refuse what cannot keep the limit, before the start."""
-        operator, copied = data.operator, data.copied
+        operator, copied = data.operator, data.copied + data.before
         n, k = operator.shape[0], self.n_clusters
         limit = parse_bytes(self.memory_limit)
         is_cached = n <= CACHE_LIMIT

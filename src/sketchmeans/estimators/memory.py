@@ -156,6 +156,10 @@ class Budget:
         else:
             what, less = f"width={width}", "oversampling"
             parts = f"sketch {human(sketch)}, embedding {human(embedding)}, one tile at a time"
+        decoding = getattr(self.operator.data, "scratch_bytes", 0)
+        if decoding:
+            parts += f", and {human(decoding)} to decode rows of the file: chunks or row groups of"
+            parts += " fewer numbers take less"
         raise MemoryError(
             f"{called('memory_limit')}={human(self.limit)} cannot be kept: {n:,} samples with "
             f"{what} need {human(least)} at the least ({parts}). Raise "

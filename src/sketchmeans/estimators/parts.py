@@ -16,6 +16,7 @@ from sketchmeans.estimators.embedding import KernelEmbedding
 from sketchmeans.estimators.full import FullKernelKMeans
 from sketchmeans.estimators.landmark_lloyd import LandmarkCentroids
 from sketchmeans.estimators.lloyd import FeatureCentroids
+from sketchmeans.estimators.streaming import refuse_changed
 from sketchmeans.operators import NeighborPoints, NewPoints
 from sketchmeans.rows import Rows
 from sketchmeans.text import counted
@@ -66,6 +67,7 @@ def anchors_of(model: KernelEstimator) -> AnchorSets | None:
 
 def parts_of(model: KernelEstimator) -> Parts:
     """Take a fitted estimator apart; nothing is copied."""
+    refuse_changed(model)
     parameters = model.get_params(deep=False)
     attributes = {name: value for name, value in vars(model).items() if name not in parameters}
     # scikit-learn writes this by set_output, and has no public way to read it.

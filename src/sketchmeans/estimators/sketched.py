@@ -43,7 +43,7 @@ from sketchmeans.estimators.sizing import (
     widest,
     work_of,
 )
-from sketchmeans.estimators.streaming import in_blocks, placed, saved_by, take_plan
+from sketchmeans.estimators.streaming import in_blocks, saved_by, take_plan, to_stream
 from sketchmeans.lowrank import METHODS, ColumnStream, Cost, LowRank, Request, approximate, recover
 from sketchmeans.lowrank.cholesky import capacity_for
 from sketchmeans.lowrank.core import noise_level
@@ -122,7 +122,8 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
                 return self._embed_stream(X, sample_weight, random_state)
             if self.kernel == "neighbors":
                 self._check_neighbors()
-            data = self._prepare(placed(self, X, folder), sample_weight, int(seeds[1]))
+            rows = to_stream(self, X, folder)
+            data = self._prepare(rows, sample_weight, int(seeds[1]), streams=True)
             dtype, operator = embedding_dtype(data.X), data.operator
             decision = decide(self, operator)
             if isinstance(data.X, Rows):
@@ -213,7 +214,7 @@ class SketchedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             data.operator,
             n_threads=self._run().n_threads,
             limit=parse_bytes(self.memory_limit),
-            copied=data.copied,
+            copied=data.copied + data.before,
             itemsize=dtype.itemsize,
         )
 

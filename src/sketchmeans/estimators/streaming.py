@@ -13,26 +13,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from sketchmeans.blas import count_threads
 from sketchmeans.blocks import row_blocks
 from sketchmeans.checkpoints import Checkpoint
 from sketchmeans.disk import Desk, FileRows, Outputs, as_source, is_source
 from sketchmeans.disk.ahead import Ahead
+from sketchmeans.disk.npy import watch_of
 from sketchmeans.disk.outputs import Results
 from sketchmeans.disk.sources import float_dtype, is_memory_map
 from sketchmeans.engine import Crew, Run
-from sketchmeans.estimators.embedded import Embedded
+from sketchmeans.estimators.checks import first_bad, refuse_value
 from sketchmeans.estimators.memory import parse_bytes
+from sketchmeans.estimators.outline import Kind
 
 SHARE = 4
 """A memory map is streamed where this times its numbers exceed the memory limit or, without one,
 the memory of the machine: what a fit makes of rows, and may hold, takes as much."""
 
 
-def placed(estimator: Any, X: Any, folder: Path | None = None) -> Any:
-    """Return X as rows in a file where they are to be streamed; otherwise as an array.
+def to_stream(estimator: Any, X: Any, folder: Path | None = None) -> Any:
+    """Return X as rows in a file where it is none in memory, or too large for it; nothing is read.
 
     Arrays and all that is in memory stay what they are.
 
@@ -43,15 +43,6 @@ def placed(estimator: Any, X: Any, folder: Path | None = None) -> Any:
     X : object
     folder : Path, optional
         Where scratch files lie.
-    """
-    rows = to_stream(estimator, X, folder)
-    return rows.whole() if isinstance(rows, FileRows) and not streamable(estimator) else rows
-
-
-def to_stream(estimator: Any, X: Any, folder: Path | None = None) -> Any:
-    """Return X as rows in a file where it is none in memory, or too large for it; nothing is read.
-
-    The parameters are those of ``placed``.
     """
     if not is_source(X) and not (is_memory_map(X) and X.ndim == 2 and X.dtype.kind in "fiub"):
         return X
@@ -70,17 +61,22 @@ def saved_by(checkpoint: Checkpoint, X: Any) -> None:
         X.desk.checkpoint = checkpoint
 
 
-def as_array(estimator: Any, X: Any) -> Any:
-    """Return X as it is, or if it is no array but has rows to be read, a memory map of them."""
-    if not is_source(X):
-        return X
-    return FileRows(as_source(X), Desk(count_threads(estimator.n_jobs))).whole()
+def in_file(estimator: Any, X: Any) -> Any:
+    """Return X as it is, or if it is no array but has rows to be read, these; nothing is read."""
+    return FileRows(as_source(X), Desk(count_threads(estimator.n_jobs))) if is_source(X) else X
 
 
 def is_large(estimator: Any, X: Any) -> bool:
     """Whether a memory map is too large to be worked on as if it were in memory."""
-    size = X.shape[0] * X.shape[1] * float_dtype(X.dtype).itemsize
+    size = math.prod(X.shape) * float_dtype(X.dtype).itemsize
     return size > most_in_memory(estimator.memory_limit)
+
+
+def as_fitted(kind: Kind, estimator: Any) -> Kind:
+    """Return the kind of data as a fit of this estimator will have them: streamed, or not."""
+    elsewhere = kind.place == "file" or (kind.place == "map" and is_large(estimator, kind))
+    spills = elsewhere and streamable(estimator)
+    return replace(kind, spills=spills, copied=0 if spills else kind.copied)
 
 
 def most_in_memory(memory_limit: Any) -> int:
@@ -118,33 +114,28 @@ def refuse_bad_rows(rows: FileRows) -> None:
             refuse_value(index * rows.span + found[0], *found[1:])
 
 
-def refuse_value(row: int, column: int, value: float) -> None:
-    """Say what is not finite, and where."""
-    name = "NaN" if np.isnan(value) else "infinity"
-    raise ValueError(
-        f"row {row} of X holds {name} in column {column}, and kernels need finite numbers. Leave "
-        "that row out, or fill in a number first."
-    )
-
-
-def first_bad(block: Any) -> tuple[int, int, float] | None:
-    """Return row, column and value of the first number of a block that is not finite."""
-    if np.isfinite(block.sum(dtype=np.float64)):
-        return None
-    bad = np.argwhere(~np.isfinite(block))
-    return None if not len(bad) else (int(bad[0, 0]), int(bad[0, 1]), float(block[tuple(bad[0])]))
-
-
-def settle_points(estimator: Any) -> None:
+def settle_points(estimator: Any, data: Any = None) -> None:
     """Let predictions of a fit to rows in a file have their samples as an array, if they need any.
 
-    Samples of a memory map stay there; others are put in a scratch file.
+    Samples of a memory map stay there, also of one that a path led to: see ``refuse_changed``.
+    Others are put in a scratch file. ``data`` are those of the fit: a file that was written to
+    while it was read is refused.
     """
+    if (watch := watch_of(data)) is not None:
+        watch.refuse_changed()
     for name in ("_new_points", "_samples"):
         points = getattr(estimator, name, None)
-        data = getattr(points, "data", None)
-        if points is not None and isinstance(data, FileRows):
-            setattr(estimator, name, points.on(data.whole()))
+        samples = getattr(points, "data", None)
+        if points is not None and isinstance(samples, FileRows):
+            setattr(estimator, name, points.on(samples.whole()))
+
+
+def refuse_changed(estimator: Any) -> None:
+    """Refuse new points where samples are read from a file that was written to since the fit."""
+    for name in ("_new_points", "_samples"):
+        points = getattr(estimator, name, None)
+        if (watch := watch_of(getattr(points, "data", None))) is not None:
+            watch.refuse_changed()
 
 
 def whole(array: Any) -> Any:
@@ -152,13 +143,14 @@ def whole(array: Any) -> Any:
     return array.whole() if isinstance(array, FileRows) else array
 
 
-def written(outputs: Outputs, embedded: Embedded, labels: Any = None) -> tuple[Embedded, Any]:
-    """Write what a fit found to the files that were asked for; return what takes its place."""
-    found = outputs.write(out=labels, embedding_out=embedded.embedding)
-    embedding = found.get("embedding_out")
-    if embedding is None:
-        embedding = whole(embedded.embedding)
-    return replace(embedded, embedding=embedding), found.get("out", labels)
+def written(outputs: Outputs, embedding: Any, labels: Any = None) -> dict[str, Any]:
+    """Write what a fit found to the files that were asked for; return the attributes that it sets.
+
+    A memory map of the file takes the place of what was found.
+    """
+    found = outputs.write(out=labels, embedding_out=embedding)
+    names = {"out": "labels_", "embedding_out": "embedding_"}
+    return {names[name]: array for name, array in found.items()}
 
 
 def take_plan(X: Any, n_threads: int) -> None:
@@ -187,6 +179,7 @@ def in_blocks(
     source = as_source(X)
     check_columns(estimator, source)
     silent = replace(run, progress=None)
+    refuse_changed(estimator)
     first = work(source.read(0, 1), silent)
     results = Results(source.shape[0], shape, first.dtype)
     size = points_at_once(estimator, source)
@@ -200,6 +193,7 @@ def in_blocks(
 
     with results.opened(out) as append, Crew(1) as crew, Ahead(read, cuts, 2, crew) as blocks:
         for index, block in blocks:
+            refuse_changed(estimator)
             append(work(block, silent))
             blocks.done()
             run.report(cuts[index].stop, source.shape[0])

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.estimators import KernelEmbedding, KernelKMeans
 from sketchmeans.estimators.costs import fit_costs
-from sketchmeans.estimators.foreseen import Foreseen, foresee
+from sketchmeans.estimators.foreseen import Foreseen, foresee, looked_at
 from sketchmeans.estimators.memory import parse_bytes
 from sketchmeans.lowrank import METHODS
 from sketchmeans.lowrank.exact import forms_matrix, useful_features
@@ -86,11 +86,12 @@ def plan(
     watch = Stopwatch(clock)
     with warnings.catch_warnings(), OneBlasThread():  # as a fit has it
         warnings.simplefilter("ignore")  # of small fits: the fit itself will warn
+        X = looked_at(estimator, X)  # once, for all that follows
         try:
             seen = foresee(estimator, X, sample_weight)
         except MemoryError as error:
             raise _with_way_out(error, estimator, X, sample_weight) from None
-        ways = list(_ways(estimator, seen, sample_weight))
+        ways = list(_ways(estimator, X, seen, sample_weight))
         seconds: dict[str, float] = {}
         rates: dict[int, float] = {}
         if measure:
@@ -204,13 +205,13 @@ def _iterates(seen: Foreseen) -> bool:
 
 
 def _ways(
-    estimator: Any, seen: Foreseen, sample_weight: Any
+    estimator: Any, X: Any, seen: Foreseen, sample_weight: Any
 ) -> Iterator[tuple[dict[str, Any], Any, Foreseen]]:
     """Yield changes that may be cheaper, with the estimator that has them, and what that does."""
     for change in _changes(estimator, seen):
         other = clone(estimator).set_params(**change)
         try:
-            there = foresee(other, seen.data.X, sample_weight)
+            there = foresee(other, X, sample_weight)
         except (ValueError, MemoryError):
             continue  # not for this kernel, or not within the limit
         if _iterates(there):
@@ -274,7 +275,7 @@ def _with_way_out(error: MemoryError, estimator: Any, X: Any, sample_weight: Any
     for change in _changes(estimator, unlimited):
         other = clone(estimator).set_params(**change)
         try:
-            there = foresee(other, unlimited.data.X, sample_weight)
+            there = foresee(other, X, sample_weight)
         except (ValueError, MemoryError):
             continue
         costs = fit_costs(other, there).most
