@@ -25,6 +25,7 @@ from sketchmeans.cli.options import (
     verbosity,
 )
 from sketchmeans.cli.reading import (
+    beside,
     keep_preparation,
     read,
     reading_options,
@@ -148,15 +149,23 @@ def command(
     zip), Excel, Parquet, Feather, Arrow, NPY or NPZ; - is standard input.
     """
     _check_outputs(data, outputs, force=force, as_json=as_json)
-    room = room_for(data, fitting.get("memory_limit"), *outputs.values())
+
+    def made() -> Any:
+        from sketchmeans.estimators import KernelKMeans
+
+        return KernelKMeans(clusters, verbose=verbosity(quiet, verbose), **fitting)
+
+    # With these, how many rows and columns there will be is known only when all are read.
+    unknown = reading.get("drop_missing") or "categorical" in reading
+    limit = fitting.get("memory_limit")
+    room = room_for(data, limit, *outputs.values(), model=None if unknown else made)
     table = read(data, quiet=quiet, room=room, **reading)
-
-    from sketchmeans.estimators import KernelKMeans
-
+    model = made()
     if dry_run:
-        _tell_plan(data, KernelKMeans(clusters, **fitting), table, as_json=as_json)
+        _tell_plan(data, model, table, as_json=as_json)
         return
-    model = KernelKMeans(clusters, verbose=verbosity(quiet, verbose), **fitting).fit(table.X)
+    with beside(table, model):
+        model.fit(table.X)
     if certify_seconds is not None:
         model.certificate_ = _proven(model, table, certify_seconds)
     model.set_params(verbose=0)
@@ -175,9 +184,14 @@ def command(
 
 def _tell_plan(data: str, model: Any, table: TableData, *, as_json: bool) -> None:
     """Print what a fit of the model to the table would do and cost."""
+    from dataclasses import replace
+
+    from sketchmeans.estimators.memory import parse_bytes
     from sketchmeans.planning import plan
 
-    planned = plan(table.X, model)
+    with beside(table, model):
+        planned = plan(table.X, model)
+    planned = replace(planned, memory_limit=parse_bytes(model.memory_limit))
     if as_json:
         print_json({"command": command_line(), "data": data, "plan": planned.as_dict()})
     else:

@@ -6,6 +6,8 @@ What was done to the columns for a model is kept with it, so that ``predict`` do
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -93,10 +95,22 @@ SMALL = 64_000_000
 """Bytes of a file up to which nobody asks whether its rows are too many for memory."""
 
 
-def room_for(data: str, memory_limit: str | None, *outputs: str | None) -> Any:
+HELD = 4
+"""Rows in memory are held beside the fit: with a limit they may take this part of what a fit would
+take as an array. Others lie in a scratch file, which is as good to the fit and takes no memory."""
+
+
+def room_for(
+    data: str,
+    memory_limit: str | None,
+    *outputs: str | None,
+    model: Callable[[], Any] | None = None,
+) -> Any:
     """Return where the rows of a file are put: in a scratch file, where memory is too small.
 
-    That lies beside the first output, or with other temporary files, and is gone at the end.
+    That lies beside the first output, or with other temporary files, and is gone at the end. Rows
+    for which the ``model`` that is to be fitted cannot keep the limit are refused before they are
+    read, where the file says how many there are.
     """
     import os
     from functools import partial
@@ -112,7 +126,54 @@ def room_for(data: str, memory_limit: str | None, *outputs: str | None) -> Any:
     from sketchmeans.estimators.streaming import most_in_memory
 
     named = [Path(path).absolute().parent for path in outputs if path not in (None, "-")]
-    return Room(most_in_memory(memory_limit), partial(scratch_array, named[0] if named else None))
+    scratch = partial(scratch_array, named[0] if named else None)
+    if memory_limit is None:
+        return Room(most_in_memory(None), scratch)
+    ask = None if model is None else partial(refuse_early, model)
+    return Room(most_in_memory(memory_limit) // HELD, scratch, ask)
+
+
+def refuse_early(made: Callable[[], Any], shape: tuple[int, int], dtype: Any) -> None:
+    """Refuse rows of this shape if a fit of the model to them cannot keep its memory limit."""
+    from sketchmeans.estimators.outline import Kind, Outline
+    from sketchmeans.estimators.streaming import most_in_memory, streamable
+    from sketchmeans.planning import plan
+
+    model, (n, p) = made(), shape
+    if model.kernel == "precomputed" and n != p:
+        return  # which the fit itself tells
+    large = streamable(model) and n * p * dtype.itemsize > most_in_memory(model.memory_limit)
+    kind = Kind(shape, dtype, None, 0, in_memory=False, spills=large)
+    spread = 1.0 if isinstance(model.gamma, str) else 1 / (2 * p * model.gamma) ** 0.5
+    with suppress(ValueError, TypeError):  # the checks of the data themselves say it better
+        plan(Outline.unread(kind, spread), model, measure=False)
+
+
+@contextmanager
+def beside(table: TableData, model: Any) -> Iterator[None]:
+    """Let a model that is fitted meanwhile keep its memory limit beside a table in memory."""
+    from sketchmeans.estimators.memory import parse_bytes
+    from sketchmeans.text import called, human
+
+    given, held = model.memory_limit, table.held
+    limit = parse_bytes(given)
+    if limit is None or not held:
+        yield
+        return
+    name = called("memory_limit")
+    if held >= limit:
+        raise MemoryError(
+            f"{name}={human(limit)} cannot be kept: the table itself takes {human(held)}. Raise "
+            f"{name}."
+        )
+    model.set_params(memory_limit=limit - held)
+    try:
+        yield
+    except MemoryError as error:
+        told = str(error).replace(f"{name}={human(limit - held)}", f"{name}={human(limit)}")
+        raise MemoryError(f"{told} Beside that the table takes {human(held)}.") from None
+    finally:
+        model.set_params(memory_limit=given)
 
 
 def read(data: str, *, quiet: bool, **options: Any) -> TableData:

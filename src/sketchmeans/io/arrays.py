@@ -49,12 +49,19 @@ class ArraySource(MatrixSource):
                 f"{file.name} declares an array of {' × '.join(map(str, shape))} {dtype} numbers, "
                 f"which is {declared:,} bytes, and holds {held:,}: it is damaged or cut off."
             )
-        return check_table(filled(file.handle, dtype, shape, fortran, file.room), file.name)
+        if not declared or file.room.scratch is None or file.room.fits(declared):
+            return check_table(filled(file.handle, dtype, shape, fortran), file.name)
+        order: Any = "F" if fortran else "C"
+        # A map of the file itself, which nobody writes to.
+        X = np.memmap(file.handle, dtype, "r", file.handle.tell(), shape, order)
+        return check_table(X, file.name)
 
     def read(self, features: Sequence[int], kept: Sequence[int]) -> tuple[Any, list[Any]]:
         """Return columns as floats: float32 stays, anything else becomes float64."""
         whole = self._X
         dtype = np.float32 if whole.dtype in (np.float16, np.float32) else np.float64
+        if not sparse.issparse(whole):
+            self.file.room.announce((len(whole), len(features)), dtype)
         if isinstance(whole, np.memmap):
             others = super().read([], kept)[1]
             return self._copied(whole, list(features), dtype), others
@@ -63,9 +70,10 @@ class ArraySource(MatrixSource):
         return X if sparse.issparse(X) else np.ascontiguousarray(X), others
 
     def _copied(self, X: Any, features: list[int], dtype: Any) -> Any:
-        """Return columns of an array in a scratch file, in another such file where that must be."""
+        """Return columns of an array in a file: itself, or in a scratch file where that must be."""
         same = features == list(range(X.shape[1])) and X.dtype == dtype and X.flags.c_contiguous
-        return X if same and X.dtype.isnative else self.file.room.copied(X, features, dtype)
+        plain = X.dtype.isnative and X.flags.aligned
+        return X if same and plain else self.file.room.copied(X, features, dtype)
 
     def own_labels(self) -> Any:
         """Return the labels of an archive, or None."""
@@ -100,7 +108,7 @@ class ArchiveSource(ArraySource):
                     f"{file.name} holds {len(members)} arrays ({listed}), and none is called X. "
                     "Save the one to cluster as X: np.savez(path, X=X)."
                 )
-            X = check_table(self._member(archive, members[data]), file.name)
+            X = check_table(self._member(archive, members[data], table=True), file.name)
             if (label := _first(LABEL_NAMES, members)) is not None:
                 self._labels = self._member(archive, members[label])
                 self.labels_name = label
@@ -136,7 +144,9 @@ class ArchiveSource(ArraySource):
         X.check_format(full_check=True)
         return check_table(X.tocsr(), self.file.name)
 
-    def _member(self, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
+    def _member(
+        self, archive: zipfile.ZipFile, member: zipfile.ZipInfo, *, table: bool = False
+    ) -> Any:
         name = f"{self.file.name} ({member.filename})"
         way_out = "save it without compression (np.savez)"
         check_expansion(name, member.compress_size, member.file_size, way_out=way_out)
@@ -151,7 +161,8 @@ class ArchiveSource(ArraySource):
                 )
             if member.compress_size > self.file.size:
                 raise DataError(f"{name} declares to be larger than its archive: it is damaged.")
-            return filled(stream, dtype, shape, fortran)
+            room = self.file.room if table else IN_MEMORY
+            return filled(stream, dtype, shape, fortran, room)
 
 
 def read_header(stream: Any, name: str) -> tuple[Any, tuple[int, ...], bool]:

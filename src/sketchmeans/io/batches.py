@@ -69,12 +69,14 @@ class _Table:
 
 def count_rows(file: DataFile, start: int) -> int:
     """Return the rows that the messages from ``start`` declare; refuse bombs and nonsense."""
-    from pyarrow import ipc
+    from pyarrow import ipc, memory_map
 
-    file.handle.seek(start)
+    # Of a map only what is looked at is read, which is no number of a table.
+    source = file.handle if file.path is None else memory_map(str(file.path))
+    source.seek(start)
     rows = unpacked = 0
     try:
-        for message in ipc.MessageReader.open_stream(file.handle):
+        for message in ipc.MessageReader.open_stream(source):
             description = message.metadata.to_pybytes()
             root = _Table(description, struct.unpack_from("<I", description)[0])
             kind = root.number(HEADER_TYPE, "<B")

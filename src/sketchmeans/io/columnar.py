@@ -18,6 +18,7 @@ from sketchmeans.io.extras import arrow
 from sketchmeans.io.limits import DataError, check_expansion
 from sketchmeans.io.opening import DataFile
 from sketchmeans.io.source import Source
+from sketchmeans.io.texts import GrowingTexts, GrowingWords
 from sketchmeans.io.trouble import Trouble, refuse_text
 
 BATCH = 1 << 16
@@ -69,8 +70,10 @@ class ColumnarSource(Source):
         dtype = np.dtype(np.float32 if single else np.float64)
         row_bytes = len(features) * dtype.itemsize + len(kept) * 8
         check_expansion(self.file.name, self.file.size, self._count * max(row_bytes, 1))
-        X = self.file.room.empty((self._count, len(features)), dtype)
-        others: list[list[Any]] = [[] for _ in kept]
+        room = self.file.room
+        room.announce((self._count, len(features)), dtype)
+        X = room.empty((self._count, len(features)), dtype)
+        others = [self._others(index) for index in kept]
         start = 0
         self.complete = True
         with ThreadPoolExecutor(count_threads(None)) as pool:
@@ -82,14 +85,22 @@ class ColumnarSource(Source):
                 fill = partial(_fill_rows, X[start:stop], columns)
                 self.complete &= all(list(pool.map(fill, range(0, batch.num_rows, STRIP))))
                 for place, other in enumerate(others, start=len(features)):
-                    other.append(_values(batch.column(place)))
+                    other.add(batch.column(place))
                 start = stop
+        arrow().default_memory_pool().release_unused()  # it keeps what the batches took
         if start != self._count:
             raise DataError(
                 f"{self.file.name} declares {self._count:,} rows and holds another number: it is "
                 "damaged."
             )
-        return X, [np.concatenate(other) if other else np.empty(0, object) for other in others]
+        return X, [other.whole() for other in others]
+
+    def _others(self, index: int) -> _Values | _Names:
+        """Return what takes a column of ids or labels."""
+        type = _plain_type(self._schema.field(index).type)
+        named = index in self.compact and not arrow().types.is_integer(type)
+        room = self.file.room
+        return _Names(room) if named and room.scratch is not None else _Values()
 
     def _trouble(self, index: int) -> Trouble:
         """Return the first value of a column that holds no numbers."""
@@ -126,7 +137,8 @@ class ParquetSource(ColumnarSource):
         which = [given[:index].count(given[index]) for index in columns] if self.shared else None
         file = self._opened(texts) if texts else self._file
         for group in range(file.metadata.num_row_groups):
-            if size == BATCH and file.metadata.row_group(group).num_rows <= GROUP:
+            rows = file.metadata.row_group(group).num_rows
+            if size == BATCH and rows <= GROUP and self.file.room.beside(rows * 8 * len(columns)):
                 batches = file.read_row_group(group, columns=list(names)).to_batches()
             else:
                 batches = file.iter_batches(size, row_groups=[group], columns=list(names))
@@ -243,6 +255,22 @@ def _floats(column: Any, dtype: Any) -> FloatArray:
         # Whole numbers beyond 2⁵³ are rounded, as everywhere in floating point.
         column = column.cast(target, safe=False)
     return column.to_numpy(zero_copy_only=False)
+
+
+class _Values(GrowingWords):
+    """A column as it comes, as numbers or as texts that repeat."""
+
+    def add(self, column: Any) -> None:
+        """Take the next rows."""
+        self._parts.append(_values(column))
+
+
+class _Names(GrowingTexts):
+    """A column as it comes, as texts that are kept compactly."""
+
+    def add(self, column: Any) -> None:
+        """Take the next rows."""
+        super().add(_values(column).tolist())
 
 
 def _values(column: Any) -> Any:

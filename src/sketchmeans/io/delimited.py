@@ -28,6 +28,7 @@ from sketchmeans.io.limits import DataError
 from sketchmeans.io.opening import DataFile
 from sketchmeans.io.room import Growing
 from sketchmeans.io.source import Source, quoted
+from sketchmeans.io.texts import GrowingTexts, GrowingWords
 from sketchmeans.io.trouble import Trouble, refuse_text
 from sketchmeans.io.values import FALSE, MISSING, TRUE, is_date, is_number, is_truth, number
 from sketchmeans.text import called, counted, setting
@@ -35,6 +36,13 @@ from sketchmeans.text import called, counted, setting
 LOOKED_AT = 1000
 """Rows at the start of a file that say how it is written."""
 LOOKED_AT_CHARACTERS = 1 << 20
+BLOCK = 1 << 18
+"""Bytes of text that pyarrow parses at once. It reads up to forty such blocks ahead of whoever
+takes the rows, and has no option for that."""
+LINES = 4
+"""Lines of a block, at the least."""
+ROWS = 1 << 14
+"""Rows that Python's reader hands on together."""
 
 
 class DelimitedSource(Source):
@@ -78,6 +86,7 @@ class DelimitedSource(Source):
             self._decimal = self._guessed_decimal(sample)
         else:
             self._decimal = check_decimal(decimal, None if delimiter is None else self._delimiter)
+        self._block = min(max(BLOCK, LINES * max(map(len, lines))), 2 * LONGEST_LINE)
         self._layout = layout_of(file.name, sample, header, self._missing)
         self._skipped = self._lines_before(lines) if self._layout.named else 0
         self._looked_at = sample[1:] if self._layout.named else sample
@@ -144,10 +153,15 @@ class DelimitedSource(Source):
 
     def read(self, features: Sequence[int], kept: Sequence[int]) -> tuple[Any, list[Any]]:
         """Return the features as float64 and the kept columns as text."""
-        try:
-            return self._read_fast(features, kept)
-        except (ImportError, _Refused):
-            pass
+        for block in dict.fromkeys([self._block, 2 * LONGEST_LINE]):
+            try:
+                return self._read_fast(features, kept, block)
+            except ImportError:
+                break
+            except _Refused as error:
+                # A row that is longer than the first ones: again, and more at once.
+                if "straddling" not in str(error):
+                    break
         try:
             return self._read_plain(features, kept)
         except Undecodable as error:
@@ -159,7 +173,9 @@ class DelimitedSource(Source):
         """Return what was guessed."""
         return [*([] if self._text.note is None else [self._text.note]), *self.notes]
 
-    def _read_fast(self, features: Sequence[int], kept: Sequence[int]) -> tuple[Any, list[Any]]:
+    def _read_fast(
+        self, features: Sequence[int], kept: Sequence[int], size: int
+    ) -> tuple[Any, list[Any]]:
         import pyarrow as pa
 
         # Columns go by their number here: a name may be any text.
@@ -170,9 +186,9 @@ class DelimitedSource(Source):
         types = {name: pa.bool_() if name in truths else pa.float64() for name in numbers}
         types |= dict.fromkeys(texts, pa.string())
         found = Growing(self.file.room, len(features))
-        parts: list[list[Any]] = [[] for _ in texts]
+        parts = [self._texts(index) for index in [*kept, *beyond]]
         try:
-            for batch in self._batches(types):
+            for batch in self._batches(types, size):
                 block = np.empty((batch.num_rows, len(features)))
                 for index, name in enumerate(numbers):
                     column = batch.column(name)
@@ -181,17 +197,24 @@ class DelimitedSource(Source):
                     block[:, index] = column.to_numpy(zero_copy_only=False)
                 found.add(block)
                 for part, name in zip(parts, texts, strict=True):
-                    part.append(batch.column(name).to_numpy(zero_copy_only=False))
+                    part.add_arrow(batch.column(name))
         except DataError:  # a bomb, which the plain reader would only meet again
             raise
         except (pa.ArrowException, ValueError) as error:
-            raise _Refused from error
-        columns = [_joined_text(part) for part in parts]
-        if any(column.astype(bool).any() for column in columns[len(kept) :]):
+            raise _Refused(str(error)) from error
+        finally:
+            pa.default_memory_pool().release_unused()  # it keeps what the blocks took
+        columns = [part.whole() for part in parts]
+        if any(map(any, columns[len(kept) :])):
             raise _Refused  # a column that was taken for empty is not
         return found.whole(), columns[: len(kept)]
 
-    def _batches(self, types: dict[str, Any]) -> Iterator[Any]:
+    def _texts(self, index: int) -> GrowingTexts | GrowingWords:
+        """Return what takes the texts of a column."""
+        room = self.file.room
+        return GrowingTexts(room) if index in self.compact and room.scratch else GrowingWords()
+
+    def _batches(self, types: dict[str, Any], size: int) -> Iterator[Any]:
         """Yield the columns of these names and types, by pyarrow's reader."""
         from pyarrow import csv as arrow
 
@@ -203,7 +226,7 @@ class DelimitedSource(Source):
             arrow.ReadOptions(
                 column_names=[str(index) for index in range(self._layout.widest)],
                 skip_rows=self._skipped,
-                block_size=2 * LONGEST_LINE,
+                block_size=size,
                 encoding=encoding,
             ),
             arrow.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
@@ -235,14 +258,25 @@ class DelimitedSource(Source):
         return OSFile(str(self.file.path))
 
     def _read_plain(self, features: Sequence[int], kept: Sequence[int]) -> tuple[Any, list[Any]]:
-        numbers = array("d")
+        numbers, count = array("d"), 0
+        found = Growing(self.file.room, len(features))
         texts: list[list[str]] = [[] for _ in kept]
+        columns = [self._texts(index) for index in kept]
+
+        def hand_on() -> None:
+            nonlocal numbers
+            rows = np.frombuffer(numbers, np.float64) if numbers else np.empty(0)
+            found.add(rows.reshape(count - found.n_rows, len(features)))
+            numbers = array("d")
+            for column, text in zip(columns, texts, strict=True):
+                column.add(text)
+                text.clear()
+
         troubles: dict[int, Trouble] = {}
         reader = rows_of(self._text.lines(), self._delimiter)
         rows = (row for row in reader if row)
         if self.named:
             next(rows, None)
-        count = 0
         decimal = self._decimal
         try:
             for count, row in enumerate(rows, start=1):
@@ -258,14 +292,16 @@ class DelimitedSource(Source):
                     self._append_checked(picked, features, count, numbers, troubles)
                 if len(row) > self._layout.width:
                     self._check_beyond(row, count)
+                if count % ROWS == 0:
+                    hand_on()
         except csv.Error as error:
             raise DataError(
                 f"{self.file.name}: {error}, near line {reader.line_num}. {self._text.doubt()}"
             ) from error
         if troubles:
             refuse_text(self, features, [troubles[index] for index in sorted(troubles)])
-        X = np.frombuffer(numbers, np.float64) if numbers else np.empty(0)
-        return X.reshape(count, len(features)), [np.array(text, object) for text in texts]
+        hand_on()
+        return found.whole(), [column.whole() for column in columns]
 
     def _check_length(self, row: Sequence[str], count: int, line: int) -> None:
         """Refuse a row that is shorter or longer than the others."""
@@ -311,7 +347,3 @@ class DelimitedSource(Source):
 
 class _Refused(ValueError):
     """The fast reader could not read a file; the plain one will, or says why not."""
-
-
-def _joined_text(parts: list[Any]) -> Any:
-    return np.concatenate(parts) if parts else np.empty(0, object)

@@ -63,8 +63,10 @@ def write_labels(
     format = _format(Path(path))
     with whole_file(path, way_out=None if force else how_to_overwrite()) as temporary:
         if format == "npy":
-            every = np.full(table.n_rows, -1, np.int32)
-            every[table.rows - 1] = labels
+            every = np.asarray(labels, np.int32)
+            if table.n_dropped:
+                every = np.full(table.n_rows, -1, np.int32)
+                every[table.rows - 1] = labels
             with temporary.open("wb") as stream:
                 np.save(stream, every, allow_pickle=False)
         elif format in ("csv", "tsv"):

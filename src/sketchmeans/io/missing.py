@@ -40,6 +40,7 @@ def complete(table: TableData, source: Source, gaps: Gaps) -> None:
     Where there is a model already, it says which columns there are, and what is filled in.
     """
     X, name, training = table.X, source.file.name, source.n_wanted is None
+    X = table.own() if gaps.numbers else X
     impute, fill_values = gaps.impute, gaps.fill_values
     for number in gaps.numbers:
         values = X.data if sparse.issparse(X) else X
@@ -59,6 +60,7 @@ def complete(table: TableData, source: Source, gaps: Gaps) -> None:
         _refuse_missing(table, name, cells, training)
     elif fill_values is not None:
         table.n_imputed = len(_in_the_file(table, cells))
+        X = table.own()
         if sparse.issparse(X):
             places = np.flatnonzero(np.isnan(X.data))
             X.data[places] = fill_values[X.indices[places]]
@@ -73,7 +75,10 @@ def _unusable_cells(X: Any) -> IntArray:
     if all(np.isfinite(values[rows]).all() for rows in blocks):
         return np.empty((0, 2), int)
     if values.ndim == 2:
-        return np.argwhere(~np.isfinite(values))
+        cells = [np.argwhere(~np.isfinite(values[rows])) for rows in blocks]
+        for block, part in zip(blocks, cells, strict=True):
+            part[:, 0] += block.start
+        return np.concatenate(cells)
     places = np.flatnonzero(~np.isfinite(X.data))
     rows = np.searchsorted(X.indptr, places, side="right") - 1
     return np.column_stack([rows, X.indices[places]])

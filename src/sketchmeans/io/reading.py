@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans._arrays import FloatArray
+from sketchmeans.blocks import row_blocks
 from sketchmeans.io.categories import (
     ONE_HOT,
     Encoded,
@@ -181,6 +182,7 @@ def _read(
         )
         categories, every = categorical_columns(source, features, chosen.categorical)
         categories += [features[place] for place in places]
+        source.compact = {place for role, place in kept.items() if role == "id"}
         X, others, texts = read_features(
             source, features, list(kept.values()), categories, every=every
         )
@@ -276,14 +278,23 @@ def _assembled(
         X=X,
         names=(*names, *unnamed(X.shape[1])[len(names) :]),
         named=source.named,
-        rows=np.arange(1, n + 1),
+        rows=_numbered(source.file.room, n),
         n_rows=n,
         ids=carried.get("id"),
         id_name=roles.get("id"),
         labels=carried.get("label", own),
         label_name=roles.get("label", None if own is None else source.labels_name),
         libsvm_base=source.base,
+        room=source.file.room,
     )
+
+
+def _numbered(room: Room, n: int) -> Any:
+    """Return the numbers of rows, from 1."""
+    numbers = room.empty((n,), np.int64)
+    for rows in row_blocks(n):
+        numbers[rows] = np.arange(rows.start + 1, rows.stop + 1)
+    return numbers
 
 
 def _warn_of_counters(table: TableData, source: Source) -> None:

@@ -12,10 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from sketchmeans._arrays import FloatArray
+from sketchmeans._arrays import Array
 from sketchmeans.blocks import row_blocks
 
 Scratch = Callable[[tuple[int, ...], Any], Any]
+Ask = Callable[[tuple[int, int], np.dtype], None]
+BESIDE = 4
+"""What is read at once takes this part of the room at most."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,13 @@ class Room:
     """Bytes that it may take of memory; any number if left out."""
     scratch: Scratch | None = None
     """Makes an array of a shape and a dtype in a scratch file."""
+    ask: Ask | None = None
+    """Told of rows before they are read, where a file says how many there are: may refuse them."""
+
+    def announce(self, shape: tuple[int, int], dtype: Any) -> None:
+        """Say what is about to be read."""
+        if self.ask is not None:
+            self.ask(shape, np.dtype(dtype))
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
         """Return an array without numbers yet."""
@@ -37,6 +47,10 @@ class Room:
     def fits(self, size: int) -> bool:
         """Whether so many bytes may be in memory."""
         return self.most is None or size <= self.most
+
+    def beside(self, size: int) -> bool:
+        """Whether so many bytes may be in memory for a moment, beside the table."""
+        return self.most is None or BESIDE * size <= self.most
 
     def copied(self, X: Any, columns: list[int] | slice, dtype: Any) -> Any:
         """Return columns of an array in C order, copied a block of rows at a time."""
@@ -56,31 +70,36 @@ class Growing:
 
     room: Room
     width: int
-    blocks: list[FloatArray] = field(default_factory=list)
+    dtype: Any = np.float64
+    blocks: list[Array] = field(default_factory=list)
     n_rows: int = 0
     _file: Any = None
 
-    def add(self, block: FloatArray) -> None:
-        """Take the next rows, in float64."""
+    def add(self, block: Array) -> None:
+        """Take the next rows."""
         self.n_rows += len(block)
         self.blocks.append(block)
-        if self.room.scratch is not None and not self.room.fits(self.n_rows * self.width * 8):
+        if self.room.scratch is not None and not self.room.fits(self.n_rows * self._row):
             self._spill()
+
+    @property
+    def _row(self) -> int:
+        return self.width * np.dtype(self.dtype).itemsize
 
     def _spill(self) -> None:
         if self._file is None:
             self._file = tempfile.TemporaryFile(prefix=".sketchmeans-")  # noqa: SIM115
         for block in self.blocks:
-            self._file.write(np.ascontiguousarray(block, dtype=np.float64).data)
+            self._file.write(np.ascontiguousarray(block, dtype=self.dtype).data)
         self.blocks.clear()
 
     def whole(self) -> Any:
         """Return all rows, letting go of each block when it is copied."""
-        if self._file is not None:
+        if self._file is not None and self.n_rows * self._row:
             self._file.flush()
             with self._file as file:
-                return np.memmap(file, np.float64, "r+", shape=(self.n_rows, self.width))
-        X = np.empty((self.n_rows, self.width))
+                return np.memmap(file, self.dtype, "r+", shape=(self.n_rows, self.width))
+        X = np.empty((self.n_rows, self.width), self.dtype)
         start = 0
         self.blocks.reverse()
         while self.blocks:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -42,6 +42,8 @@ class Source(ABC):
     """Columns without a name in a file that names the others."""
     chosen: Sequence[int] = ()
     """All columns to cluster by, for messages; those of categories are among them."""
+    compact: Collection[int] = ()
+    """Columns of text that are kept as ``Texts`` where there is little room: nobody counts them."""
     n_wanted: int | None = None
     """Features that a model needs, for messages; None where a model is yet to be fitted."""
     complete: bool = False

@@ -12,6 +12,8 @@ from sketchmeans._arrays import BoolArray, FloatArray, IntArray
 from sketchmeans.blocks import data_blocks
 from sketchmeans.io.categories import Encoded
 from sketchmeans.io.limits import DataError
+from sketchmeans.io.room import IN_MEMORY, Room
+from sketchmeans.io.texts import held_bytes
 from sketchmeans.text import called, human
 
 MOST_DENSE = 4_000_000_000
@@ -55,6 +57,19 @@ class TableData:
     """What ``standardize`` took away from each column; None if it was not asked for."""
     scale: FloatArray | None = None
     """What it divided each column by."""
+    room: Room = IN_MEMORY
+    """Where X goes where it must be copied."""
+
+    @property
+    def held(self) -> int:
+        """Bytes of memory that the table takes; what lies in files takes none."""
+        return sum(map(held_bytes, (self.X, self.rows, self.ids, self.labels)))
+
+    def own(self) -> Any:
+        """Return X, which may be written to now: a map of the file that was read is copied."""
+        if not sparse.issparse(self.X) and not self.X.flags.writeable:
+            self.X = self.room.copied(self.X, slice(None), self.X.dtype)
+        return self.X
 
     @property
     def n_dropped(self) -> int:
@@ -74,7 +89,7 @@ class TableData:
     def keep_rows(self, kept: BoolArray) -> None:
         """Leave out all rows but those where ``kept`` is true."""
         if isinstance(self.X, np.memmap):
-            self.X = _moved_up(self.X, kept)
+            self.X = _moved_up(self.own(), kept)
         else:
             self.X = self.X[kept]
         self.rows = self.rows[kept]
@@ -91,7 +106,7 @@ class TableData:
         """
         if sparse.issparse(self.X) and (center is None or center.any()):
             self.X = _dense(self.X, training=center is None)
-        X = self.X
+        X = self.own()
         if center is None or scale is None:
             center, scale = _moments(X)
         if sparse.issparse(X):
