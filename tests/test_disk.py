@@ -8,7 +8,7 @@ import pytest
 
 from sketchmeans import KernelEmbedding, KernelKMeans
 from sketchmeans.disk import FileRows, as_source, is_source
-from sketchmeans.estimators.streaming import placed
+from sketchmeans.estimators.streaming import to_stream
 
 N, P = 5000, 6
 
@@ -84,7 +84,7 @@ def test_a_streamed_fit_has_the_bits_of_a_fit_in_memory(case):
     here = KernelKMeans(5, random_state=0, **options).fit(X, sample_weight=mass)
     model = KernelKMeans(5, random_state=0, n_jobs=3, **options)
     source = Recorded(X)
-    assert isinstance(placed(model, source), FileRows)
+    assert isinstance(to_stream(model, source), FileRows)
     same(here, model.fit(source, sample_weight=mass), X[:500])
     assert np.array_equal(here.predict(X), model.predict(source))
     assert np.array_equal(here.transform(X), model.transform(source))
@@ -221,10 +221,10 @@ def test_large_memory_maps_are_streamed_and_small_ones_are_arrays(tmp_path):
     np.save(tmp_path / "rows.npy", X)
     mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
     for limit, type_ in (("1.9MB", FileRows), ("2MB", np.memmap), (None, np.memmap)):
-        assert type(placed(KernelKMeans(memory_limit=limit), mapped)) is type_
+        assert type(to_stream(KernelKMeans(memory_limit=limit), mapped)) is type_
     # What wants whole columns of K, or a function of blocks, gets the map itself.
     for options in ({"kernel": "rbf", "method": "exact"}, {"certificate": "lifted"}):
-        assert placed(KernelKMeans(memory_limit="1MB", **options), mapped) is mapped
+        assert to_stream(KernelKMeans(memory_limit="1MB", **options), mapped) is mapped
     assert not is_source(X)
     assert not is_source(X.tolist())
 
