@@ -191,7 +191,8 @@ class _Factor:
         pivots = np.array(self.pivots, dtype=int)
         with OneBlasThread():
             # F = C L⁻ᵀ with C the columns of the pivots and L = F[pivots], lower triangular.
-            inverse = linalg.solve_triangular(F[pivots], np.eye(m), lower=True)
+            # A kernel of zeros has no pivots, and SciPy 1.13 refuses to solve for nothing.
+            inverse = linalg.solve_triangular(F[pivots], np.eye(m), lower=True) if m else np.eye(0)
             eigenvalues, rotation = orthogonal_columns(F)
             dual = inverse.T @ rotation
         if operator.root_weights is not None:
