@@ -1,6 +1,7 @@
 """Plans of rows in files are those of their fits, and nothing is read that need not be."""
 
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -140,3 +141,44 @@ def test_a_plan_states_the_precision_of_pivots(method, rank):
     X = rows(500, np.float32)
     model = KernelKMeans(3, kernel="rbf", method=method, rank=rank, random_state=0)
     assert plan(X, model, measure=False).precision == model.fit(X).stats_["precision"]
+
+
+@pytest.mark.parametrize("dtype", [">f8", ">f4", ">i8"])
+def test_data_of_the_other_order_of_bytes_and_of_axes_are_copied_once(dtype):
+    X = np.asfortranarray((100 * np.random.default_rng(0).random((20_000, 50))).astype(dtype))
+    model = KernelKMeans(3, kernel="rbf", random_state=0)
+    size = len(X) * 50 * (4 if dtype == ">f4" else 8)
+    model._check_data(X[:100], reset=True, given_rows=False)
+    tracemalloc.start()
+    try:
+        checked = model._check_data(X, reset=True, given_rows=False)
+        highest = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert checked.flags.c_contiguous
+    assert np.array_equal(checked, X)
+    assert highest < 1.3 * size
+    assert plan(X, model, measure=False).copied == size
+
+
+def test_a_kernel_matrix_that_lies_by_columns_is_read_as_it_lies(tmp_path, monkeypatch):
+    X = rows(400)
+    K = X @ X.T
+    K = (K + K.T) / 2
+    np.save(tmp_path / "K.npy", np.asfortranarray(K))
+    model = KernelKMeans(3, kernel="precomputed", method="one-pass", random_state=0)
+    here = model.fit(K).labels_
+
+    def copied(*_):
+        raise AssertionError("the file is mapped, and not copied")
+
+    monkeypatch.setattr("sketchmeans.disk.files.scratch_array", copied)
+    seen = []
+    make = type(model)._make_operator
+    monkeypatch.setattr(
+        type(model), "_make_operator", lambda self, X, *rest: seen.append(X) or make(self, X, *rest)
+    )
+    for given in (tmp_path / "K.npy", np.load(tmp_path / "K.npy", mmap_mode="r")):
+        assert np.array_equal(model.fit(given).labels_, here)
+        assert seen[-1].flags.c_contiguous
+        assert np.array_equal(seen[-1], K)

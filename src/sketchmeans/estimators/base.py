@@ -27,7 +27,8 @@ from sketchmeans.estimators.checks import (
     check_precomputed,
     check_weights,
     describe_text,
-    plain_array,
+    is_sideways,
+    plain_floats,
     refuse_masked,
     refuse_not_square,
 )
@@ -157,7 +158,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         if self.memory_limit is not None:
             self._refuse_early(X, sample_weight, seed)
         if not (streams and streamable(self)):
-            X = whole(X)
+            X = whole(X, symmetric=given_rows)
         checked = self._check_data(X, reset=True, given_rows=given_rows)
         self._check_size(checked.shape[0])
         weights = check_weights(sample_weight, checked.shape[0])
@@ -216,11 +217,13 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
                 raise ValueError(
                     f"a precomputed kernel must hold real numbers, not dtype {X.dtype}."
                 )
+            if reset and is_sideways(X):
+                X = X.T
             return canonical_csr(X) if sparse.issparse(X) else X
         try:
             X = validate_data(
                 self,
-                plain_array(X),
+                plain_floats(X),
                 reset=reset,
                 accept_sparse="csr",
                 dtype=[np.float64, np.float32],

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.checks import check_choice, check_count, check_number
+from sketchmeans.disk.sources import float_dtype, is_memory_map
 from sketchmeans.kernels import ALIASES, KERNELS, kernel_class
 from sketchmeans.kernels.bandwidth import resolve_gamma
 from sketchmeans.kernels.neighbors import NeighborOptions
@@ -183,12 +184,21 @@ def plain_array(X: Any) -> Any:
     """Return an array whose numbers lie in memory as compiled code reads them; X itself mostly.
 
     Arrays made from a buffer may begin at any byte, and files may hold the other order of bytes.
+    A copy is in C order: were it not, the next check would make another one beside it.
     """
     if not isinstance(X, np.ndarray) or X.dtype.kind not in "fiub":
         return X
     if X.flags.aligned and X.dtype.isnative:
         return X
-    return np.require(X, X.dtype.newbyteorder("="), "A")
+    return np.require(X, X.dtype.newbyteorder("="), ["A", "C"])
+
+
+def plain_floats(X: Any) -> Any:
+    """Return such an array of floats, by one copy where one is needed; X itself mostly."""
+    plain = isinstance(X, np.ndarray) and (X.flags.aligned and X.dtype.isnative)
+    if plain or not isinstance(X, np.ndarray) or X.dtype.kind not in "fiub":
+        return X
+    return np.require(X, float_dtype(X.dtype), ["A", "C"])
 
 
 def plain_csr(X: Any) -> Any:
@@ -207,6 +217,19 @@ def canonical_csr(X: Any) -> Any:
         X = X.copy()  # scikit-learn would sum duplicates in place, in the caller's matrix
         X.sum_duplicates()
     return X
+
+
+def is_sideways(K: Any) -> bool:
+    """Whether a kernel matrix lies in a file column by column.
+
+    Its rows would be read from all over the file; it is symmetric, so columns do for them.
+    """
+    is_array = isinstance(K, np.ndarray) and K.ndim == 2 and K.shape[0] == K.shape[1]
+    if not is_array or K.flags.c_contiguous or not K.flags.f_contiguous:
+        return False
+    while K is not None and not is_memory_map(K):
+        K = getattr(K, "base", None)
+    return K is not None
 
 
 def refuse_not_square(shape: tuple[int, ...]) -> None:

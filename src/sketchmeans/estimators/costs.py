@@ -11,7 +11,7 @@ from sketchmeans.blocks import left_out
 from sketchmeans.estimators.foreseen import Foreseen
 from sketchmeans.estimators.many_rows import walked_rows
 from sketchmeans.lowrank import METHODS, Cost
-from sketchmeans.lowrank.costs import Expected, landmark_sampling
+from sketchmeans.lowrank.costs import Expected, landmark_sampling, planned_anchors
 from sketchmeans.lowrank.nystrom import holds_columns
 from sketchmeans.operators import (
     FeatureOperator,
@@ -75,8 +75,8 @@ def stream_cost(seen: Foreseen) -> Cost:
     operator = seen.operator
     n = operator.shape[0]
     if isinstance(operator, NeighborOperator):
-        held = seen.plan.run.pack
-        return Cost(distances=0 if held else n * operator.planned_sizes()[1])
+        m, graphs, _ = planned_anchors(operator)
+        return Cost(distances=0 if seen.plan.run.pack else n * m * graphs)
     return Cost(entries=0 if holds_landmark_columns(seen) else n * landmark_count(seen))
 
 

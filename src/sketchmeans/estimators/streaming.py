@@ -20,7 +20,7 @@ from sketchmeans.disk import Desk, FileRows, Outputs, as_source, is_source
 from sketchmeans.disk.ahead import Ahead
 from sketchmeans.disk.npy import watch_of
 from sketchmeans.disk.outputs import Results
-from sketchmeans.disk.sources import float_dtype, is_memory_map
+from sketchmeans.disk.sources import ArraySource, float_dtype, is_memory_map
 from sketchmeans.engine import Crew, Run
 from sketchmeans.estimators.checks import first_bad, refuse_value
 from sketchmeans.estimators.memory import parse_bytes
@@ -138,9 +138,22 @@ def refuse_changed(estimator: Any) -> None:
             watch.refuse_changed()
 
 
-def whole(array: Any) -> Any:
-    """Return rows in a file as a memory map that is only read; an array as it is."""
-    return array.whole() if isinstance(array, FileRows) else array
+def whole(array: Any, *, symmetric: bool = False) -> Any:
+    """Return rows in a file as a memory map that is only read; an array as it is.
+
+    Of a symmetric matrix that lies in the file column by column, the columns are the rows.
+    """
+    if not isinstance(array, FileRows):
+        return array
+    source = array.source
+    if symmetric and isinstance(source, ArraySource) and is_memory_map(source.array):
+        array = FileRows(ArraySource(source.array.T), array.desk) if _turns(source) else array
+    return array.whole()
+
+
+def _turns(source: ArraySource) -> bool:
+    flags = source.array.flags
+    return bool(flags.f_contiguous and not flags.c_contiguous)
 
 
 def written(outputs: Outputs, embedding: Any, labels: Any = None) -> dict[str, Any]:

@@ -139,15 +139,18 @@ def exact_costs(operator: KernelOperator, ask: Request) -> Expected:
     return Expected(diagonal + one, diagonal + most)
 
 
+def planned_anchors(operator: NeighborOperator) -> tuple[int, int, int]:
+    """Return anchors of a set, sets, and rows that they are found among, if no rows are equal."""
+    m = min(operator.planned_sizes()[0], weighty_count(operator))
+    rows = min(rows_for_centers(m), weighty_count(operator))
+    # Where all rows are anchors, another set would be the same.
+    return m, 1 if rows <= m else operator.options.graphs, rows
+
+
 def _neighbor_distances(operator: NeighborOperator, ask: Request) -> int:
     """Return what ``build`` and the streams take where no two rows are equal."""
     n = operator.shape[0]
-    m, width, _ = operator.planned_sizes()
-    m = min(m, weighty_count(operator))
-    graphs = operator.options.graphs
-    rows = min(rows_for_centers(m), weighty_count(operator))
-    if rows <= m:  # all rows are anchors, and another set would be the same
-        graphs = 1
+    m, graphs, rows = planned_anchors(operator)
     width = m * graphs
     placing = rows * min(COMPARED * m, rows) * graphs
     if rows <= m or takes_samples(operator.data, m):

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.estimators import KernelEmbedding, KernelKMeans
-from sketchmeans.estimators.costs import fit_costs
+from sketchmeans.estimators.costs import fit_costs, is_factored
 from sketchmeans.estimators.foreseen import Foreseen, foresee, looked_at
 from sketchmeans.estimators.memory import parse_bytes
 from sketchmeans.lowrank import METHODS
@@ -122,8 +122,10 @@ def _estimator(model: Any, parameters: dict[str, Any]) -> Any:
 
 
 def _precision(seen: Foreseen) -> np.dtype:
-    """Return the precision that a fit states: K that is formed is float64, whatever tiles are."""
+    """Return the precision that a fit states: of K that is formed, or factored, always float64."""
     operator, n = seen.operator, seen.operator.shape[0]
+    if METHODS[seen.decision.method].stops_at_tolerance and operator.data is not None:
+        return np.dtype(np.float64) if is_factored(seen) else operator.dtype
     formed = (
         seen.decision.method == "exact"
         and operator.data is not None
