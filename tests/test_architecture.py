@@ -35,7 +35,7 @@ ROOMS = {
     "disk": "checkpoints engine operators",
     "graphs": "operators",
     "lowrank": "engine sketches operators",
-    "certificate": "checkpoints engine operators lowrank",
+    "certificate": "kernels checkpoints engine operators lowrank",
     "estimators": "kernels checkpoints engine sketches operators disk lowrank certificate",
     "planning": "engine operators lowrank estimators",
     "metrics": "",

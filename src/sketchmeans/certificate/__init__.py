@@ -12,8 +12,8 @@ objective of labels from above without all pairs. ``proving`` goes through the l
 ``blockwise`` adds blocks up, ``proven`` brings it together; ``joining`` takes the best of two
 certificates.
 
-A new bound is a file here and a line in ``certifying`` or ``proven``. May import: checkpoints,
-engine, operators, lowrank.
+A new bound is a file here and a line in ``certifying`` or ``proven``. May import: kernels,
+checkpoints, engine, operators, lowrank.
 """
 
 from sketchmeans.certificate.result import Certificate

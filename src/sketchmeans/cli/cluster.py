@@ -200,10 +200,8 @@ def _tell_plan(data: str, model: Any, table: TableData, *, as_json: bool) -> Non
 
 def _proven(model: Any, table: TableData, seconds: float) -> Any:
     """Return the certificate of a fit with what can be proved in so many seconds."""
-    from dataclasses import replace
-
-    from sketchmeans.certificate.joining import with_best_of
     from sketchmeans.estimators import certify
+    from sketchmeans.estimators.proofs import joined
 
     found = certify(
         table.X,
@@ -214,9 +212,7 @@ def _proven(model: Any, table: TableData, seconds: float) -> Any:
         random_state=model.random_state,
         verbose=model.verbose,
     )
-    known = model.certificate_
-    best = with_best_of(found, known)  # of the same rows
-    return replace(best, trace_error=known.trace_error, gap_bound=known.gap_bound)
+    return joined(model.certificate_, found)  # of the same rows
 
 
 def _check_outputs(data: str, outputs: dict[str, str], *, force: bool, as_json: bool) -> None:

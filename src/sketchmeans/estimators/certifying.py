@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
-
-from sketchmeans._arrays import FloatArray, IntArray
+from sketchmeans._arrays import IntArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.certificate import Certificate
 from sketchmeans.certificate.cut import cut_certificate
@@ -27,30 +22,21 @@ from sketchmeans.certificate.proven import (
 )
 from sketchmeans.checkpoints import kept_in
 from sketchmeans.checkpoints.fingerprint import fingerprint
-from sketchmeans.checks import check_count
 from sketchmeans.engine import Run, engine_name
 from sketchmeans.estimators.asking import check_asked
 from sketchmeans.estimators.base import Checked, KernelEstimator
 from sketchmeans.estimators.checks import refuse_light
-from sketchmeans.estimators.cluster import KernelKMeans
-from sketchmeans.estimators.full import FullKernelKMeans
-from sketchmeans.estimators.given_labels import numbered
+from sketchmeans.estimators.judged import Judged, refuse_others
 from sketchmeans.estimators.progress import Bar
 from sketchmeans.estimators.proofs import around_the_mean, first_size, moved_bytes, proof_run
 from sketchmeans.estimators.streaming import saved_by
 from sketchmeans.kernels import make_kernel
 from sketchmeans.lowrank.sparse_features import from_known_anchors, from_sparse_features
 from sketchmeans.operators import NeighborOperator, SparseOperator
-from sketchmeans.rows import Rows
-from sketchmeans.text import called, setting
+from sketchmeans.text import setting
 
 AUTO_TRIANGLES = 1000
 """Samples up to which effort="auto" goes as far as triangles without a time limit: a minute."""
-
-
-LOOKED_AT, NEAR = 16, 0.01
-"""Rows that are embedded again, to see whether they are those of the model, and how near to what
-it knows they must be, of the largest number."""
 
 
 class _Data(KernelEstimator):
@@ -184,9 +170,9 @@ def certify(
     """
     began = time.perf_counter()
     check_asked(effort, seconds, block_size, failure_probability, checkpoint)
-    judged = _Judged.of(labels, kernel, gamma, degree, coef0, kernel_params, n_clusters)
+    judged = Judged.of(labels, kernel, gamma, degree, coef0, kernel_params, n_clusters)
     if judged.model is not None:
-        _refuse_others(judged.model, X)
+        refuse_others(judged.model, X)
     data = _Data(**judged.options, memory_limit=memory_limit, n_jobs=n_jobs)
 
     def reckoned(checked: Checked, own: Run) -> tuple[IntArray, Proving, Run]:
@@ -224,7 +210,7 @@ def certify(
 
 
 def _identified(
-    judged: _Judged, checked: Checked, labels: IntArray, asked: Proving
+    judged: Judged, checked: Checked, labels: IntArray, asked: Proving
 ) -> dict[str, str]:
     """Return what a checkpoint of a proof is of."""
     names = ("n_clusters", "effort", "block_size", "failure_probability")
@@ -249,7 +235,7 @@ def check_elsewhere(labels: Any, options: dict[str, Any]) -> None:
     asked = ("effort", "seconds", "block_size", "failure_probability", "checkpoint")
     check_asked(*(known[name] for name in asked))
     kernel_options = ("kernel", "gamma", "degree", "coef0", "kernel_params", "n_clusters")
-    judged = _Judged.of(labels, *(known[name] for name in kernel_options))
+    judged = Judged.of(labels, *(known[name] for name in kernel_options))
     data = _Data(**judged.options, memory_limit=known["memory_limit"], n_jobs=known["n_jobs"])
     data._check_options()
     data.refuse_elsewhere()
@@ -272,108 +258,6 @@ def _effort(effort: str, n: int, seconds: float | None) -> str:
     return "triangles" if n <= AUTO_TRIANGLES or seconds is not None else "lifted"
 
 
-@dataclass(frozen=True)
-class _Judged:
-    """Labels, and the kernel that they are judged by."""
-
-    labels: Any
-    options: dict[str, Any]
-    model: Any
-    asked_clusters: int | None
-
-    @classmethod
-    def of(
-        cls,
-        labels: Any,
-        kernel: Any,
-        gamma: Any,
-        degree: int,
-        coef0: float,
-        kernel_params: dict[str, Any] | None,
-        n_clusters: int | None,
-    ) -> _Judged:
-        """Take labels as they are, or those of a model with its kernel."""
-        options = {
-            "gamma": gamma,
-            "degree": degree,
-            "coef0": coef0,
-            "kernel_params": kernel_params,
-        }
-        if isinstance(labels, KernelKMeans | FullKernelKMeans):
-            check_is_fitted(labels)
-            defaults = {"gamma": "median", "degree": 3, "coef0": 1.0, "kernel_params": None}
-            given = [name for name, value in options.items() if value != defaults[name]]
-            if kernel is not None or given:
-                name = "kernel" if kernel is not None else given[0]
-                raise ValueError(
-                    f"{called(name)} cannot be given with a model, which brings its own: its "
-                    "labels are judged by the kernel that they were found with. Leave it out, or "
-                    "pass model.labels_ to judge them by another kernel."
-                )
-            options = {name: getattr(labels, name) for name in options}
-            if labels.gamma_ is not None:
-                options["gamma"] = labels.gamma_
-            options["kernel"] = labels.kernel
-            return cls(labels.labels_, options, labels, n_clusters)
-        if kernel is None:
-            raise ValueError(
-                "labels do not say what they minimised: give the kernel to judge them by, such as "
-                f"{setting('kernel', 'linear')} for plain K-means, or a fitted model in the place "
-                "of the labels."
-            )
-        return cls(labels, {**options, "kernel": kernel}, None, n_clusters)
-
-    def clusters(
-        self, n: int, weights: FloatArray | None, *, is_graph: bool
-    ) -> tuple[IntArray, int]:
-        """Return the labels as whole numbers from 0, and how many clusters the best may have.
-
-        A cut is compared with those into as many clusters: with fewer, the least would be 0.
-        """
-        numbers = numbered(self.labels, n)
-        used = len(np.unique(numbers if weights is None else numbers[weights > 0]))
-        if self.asked_clusters is None:
-            allowed = used if self.model is None or is_graph else self.model.n_clusters
-            return numbers, int(allowed)
-        check_count("n_clusters", self.asked_clusters)
-        if is_graph and self.asked_clusters != used:
-            raise ValueError(
-                f"{called('n_clusters')}={self.asked_clusters}, and the labels have {used} "
-                "clusters: a normalized cut is compared with those into as many clusters. Leave "
-                f"{called('n_clusters')} out."
-            )
-        if self.asked_clusters < used:
-            raise ValueError(
-                f"n_clusters={self.asked_clusters} is less than the {used} clusters of the labels: "
-                "they would be compared with a best clustering that may have fewer clusters than "
-                "they have. Leave n_clusters out, or merge clusters first."
-            )
-        return numbers, int(self.asked_clusters)
-
-
-def _refuse_others(model: Any, X: Any) -> None:
-    """Refuse rows that a model was not fitted to, by what it makes of some of them.
-
-    NOTE: what the model knows of the best possible is not taken over all the same: rows between
-    these, and weights, might differ.
-    """
-    if isinstance(X, str | os.PathLike | Rows):
-        return
-    validate_data(model, X, reset=False, skip_check_array=True)
-    known = getattr(model, "embedding_", None)
-    if not isinstance(known, np.ndarray) or _num_samples(X) != len(known):
-        return
-    few = np.linspace(0, len(known) - 1, min(len(known), LOOKED_AT)).astype(np.intp)
-    known = known[few].astype(np.float64)
-    off = np.abs(model.transform(_safe_indexing(X, few)) - known).max(axis=1)
-    if off.max() > NEAR * np.abs(known).max():
-        raise ValueError(
-            f"X is not what the model was fitted to: row {few[off.argmax()]} is embedded "
-            "elsewhere. Pass the rows that were given to fit, in their order, or pass labels and a "
-            "kernel in the place of the model."
-        )
-
-
 def _is_graph(checked: Checked) -> bool:
     """Whether labels are judged by their normalized cut."""
     operator = checked.operator
@@ -383,7 +267,7 @@ def _is_graph(checked: Checked) -> bool:
 
 
 def _of_graph(
-    checked: Checked, judged: _Judged, labels: IntArray, n_clusters: int, run: Run
+    checked: Checked, judged: Judged, labels: IntArray, n_clusters: int, run: Run
 ) -> Certificate | None:
     """Return what eigenvalues tell of the cut of a neighbours kernel; None for other kernels."""
     operator = checked.operator

@@ -247,7 +247,7 @@ def proved(
     met = around_the_mean(operator)
     if bound is not None and not by_neighbors:
         found = with_bound(objective_known(met, labels, asked, run), bound, cut_of(met, labels))
-        return Proved(_joined(free, found), bound)
+        return Proved(joined(free, found), bound)
     found, bound = proven_certificate(met, labels, asked, run, free if by_neighbors else None)
     better = None
     if bound is not None and not by_neighbors and found.objective is not None:
@@ -257,10 +257,10 @@ def proved(
             found = with_bound(objective_known(met, better.labels, asked, run), bound, cut)
         else:
             better = None
-    return Proved(_joined(free, found, same_labels=better is None), bound, better)
+    return Proved(joined(free, found, same_labels=better is None), bound, better)
 
 
-def _joined(free: Certificate, found: Certificate, *, same_labels: bool = True) -> Certificate:
+def joined(free: Certificate, found: Certificate, *, same_labels: bool = True) -> Certificate:
     """Return what was proved, with what a fit knows of its labels and its embedding."""
     if found.objective_upper is None:
         return replace(found, trace_error=free.trace_error)
