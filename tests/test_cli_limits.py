@@ -114,8 +114,8 @@ def test_what_a_table_takes_is_not_left_to_the_fit(tmp_path, monkeypatch):
     assert given == [150_000_000 - 1000 * (3 + 1) * 8]
     (tmp_path / "rows.jsonl").write_text("[1, 2, 3]\n[4, 5, 6]\n" * 500)  # read into memory
     cluster[1] = tmp_path / "rows.jsonl"
-    shown = run(*cluster, "--memory-limit", "30kB", code=1)
-    assert "--memory-limit=30 kB cannot be kept: the table itself takes" in shown.stderr
+    shown = run(*cluster, "--memory-limit", "20kB", code=1)
+    assert "--memory-limit=20 kB cannot be kept: the table itself takes" in shown.stderr
 
 
 def test_a_row_that_is_longer_than_any_block_is_read(tmp_path):

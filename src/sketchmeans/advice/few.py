@@ -10,10 +10,12 @@ from sketchmeans.centers import subsample
 from sketchmeans.disk import as_source, is_source
 from sketchmeans.lowrank import ColumnStream
 
-COMPARED = 50_000
-"""Rows that ``compare`` takes at the most: it passes over the kernel for every method and seed."""
-CHOSEN = 200_000
-"""Rows that ``choose`` takes at the most, where it looks at all of them."""
+COMPARED = 5_000
+"""Rows that ``compare`` takes at the most: it passes over the kernel for every method and seed
+(``python -m benchmarks.advice_costs``)."""
+CHOSEN = 20_000
+"""Rows that ``choose`` takes at the most with one kernel: it clusters them into every number of
+clusters, and halves of them (``python -m benchmarks.advice_costs``)."""
 
 
 class Few(NamedTuple):
@@ -36,11 +38,12 @@ def few_of(X: Any, most: int, kernel: Any, seed: int) -> Few:
     if n <= most:
         return Few(X if source is None else source.read(0, n), None, "")
     rows = subsample(np.arange(n), most, seed)
-    picked = source.take(rows) if source is not None else _picked(X, rows)
-    return Few(picked, rows, f"{most:,} of {n:,} rows, drawn by the seed, stand for all")
+    some = source.take(rows) if source is not None else picked(X, rows)
+    return Few(some, rows, f"{most:,} of {n:,} rows, drawn by the seed, stand for all")
 
 
-def _picked(X: Any, rows: Any) -> Any:
+def picked(X: Any, rows: Any) -> Any:
+    """Return some rows of an array, a matrix, a frame or a list."""
     if hasattr(X, "iloc"):
         return X.iloc[rows]
     return X[rows] if hasattr(X, "shape") else [X[row] for row in rows]

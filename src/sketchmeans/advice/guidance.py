@@ -171,10 +171,11 @@ def _scales(seen: _Seen, widths: FloatArray) -> str | None:
     variances = np.square(widths / widths[order[0]])
     wide = variances >= WIDER**-2
     share, typical = variances[wide].sum() / variances.sum(), order[len(order) // 2]
+    among = "" if len(seen.some) == seen.X.shape[0] else f", among {len(seen.some):,} rows drawn"
     said = (
         f"{_name(seen.names, int(order[0]))} is {_times(widths[order[0]] / widths[typical])} × "
         f"wider than {_name(seen.names, int(typical))}: {_share(share)} of the squared distances "
-        f"come from {wide.sum()} of {counted(len(order), 'column')}."
+        f"come from {wide.sum()} of {counted(len(order), 'column')}{among}."
     )
     again = seen.follow_up.cluster("--standardize")
     option = "--standardize" if seen.follow_up.on_the_command_line else "StandardScaler()"
@@ -234,12 +235,14 @@ def _try(seen: _Seen, n_clusters: int) -> str:
 def _agreement(seen: _Seen) -> str:
     """Say what the kernel changed, from the share of rows in the clusters of plain K-means."""
     if seen.plain is not None:
-        labels, ours, among = seen.plain.labels, seen.model.labels_, "the rows"
+        labels, some = seen.plain.labels, seen.plain.rows
+        ours = seen.model.labels_ if some is None else seen.model.labels_[some]
     else:
         some = seen.some
         ours = seen.model.labels_[some]
         labels = plain_labels(_rows(seen.X, some), ours, seen.k, 0)
-        among = "the rows" if len(some) == len(seen.model.labels_) else f"{len(some):,} rows drawn"
+    all_rows = some is None or len(some) == len(seen.model.labels_)
+    among = "the rows" if all_rows else f"{len(labels):,} rows drawn"
     share = accuracy(labels, ours)
     if share < NO_DIFFERENCE:
         elsewhere = _share(1 - share)

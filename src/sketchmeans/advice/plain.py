@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from sketchmeans._arrays import FloatArray, IntArray
+from sketchmeans.advice.few import picked
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.centers import near_one, subsample, without_warnings_of_starts
 from sketchmeans.certificate.objective import cluster_sums, exact_objective, memberships
@@ -28,6 +29,8 @@ from sketchmeans.operators import (
     NewPoints,
 )
 
+MOST = 100_000
+"""Rows that plain K-means is asked of, at most: of more so many are drawn by the seed."""
 PASS_ROWS = 10_000
 """Rows up to which the exact objective is worth a pass over the kernel."""
 ROWS, NUMBERS = 10_000, 1 << 21
@@ -46,20 +49,25 @@ class PlainKMeans:
     """What plain K-means finds in the rows of a fitted model."""
 
     labels: IntArray
+    """Of all rows, or of those that were drawn."""
     objective: float | None
     """Of these labels, in the terms of the model's certificate: the normalized cut with
     kernel="neighbors"; else the objective of the kernel, exactly or, where the model has landmarks
     and many samples, what it is at most. None where neither is known, and where the certificate
     counts weights, which a model does not keep: that shows in the trace of the kernel, or in what
-    the anchors hold. NOTE: weights of mean one leave the trace of an rbf kernel as it is."""
+    the anchors hold. NOTE: weights of mean one leave the trace of an rbf kernel as it is. Nor
+    is it known where rows were drawn."""
+    rows: IntArray | None = None
+    """The rows that were drawn; None where they are all."""
 
 
 def plain_kmeans(model: Any, X: Any, *, random_state: int = 0) -> PlainKMeans | None:
     """Cluster the training rows of a model by K-means without a kernel.
 
-    All rows weigh one. K-means starts on ``ROWS`` of them at most. The objective takes a stream
-    over the features of the kernel or the columns of the landmarks, or up to ``PASS_ROWS`` rows a
-    pass over the kernel: less than the fit did.
+    All rows weigh one. K-means starts on ``ROWS`` of them at most. Of more than ``MOST`` rows so
+    many are drawn, and nothing is said of the objective. That takes a stream over the features of
+    the kernel or the columns of the landmarks, or up to ``PASS_ROWS`` rows a pass over the kernel:
+    less than the fit did.
 
     Parameters
     ----------
@@ -77,8 +85,14 @@ def plain_kmeans(model: Any, X: Any, *, random_state: int = 0) -> PlainKMeans | 
     """
     if isinstance(model.kernel, str) and model.kernel == "precomputed":
         return None
+    check_training_rows(model, X.shape[0] if hasattr(X, "shape") else len(X))
+    drawn = subsample(np.arange(len(model.labels_)), MOST, random_state)
+    if len(drawn) < len(model.labels_):
+        some = picked(X, drawn)
+        some = some if some.dtype.kind == "f" else some.astype(np.float64)
+        ours = model.labels_[drawn]
+        return PlainKMeans(plain_labels(some, ours, model.n_clusters, random_state), None, drawn)
     operator = kernel_of(model, X)
-    check_training_rows(model, operator.shape[0])
     labels = plain_labels(operator.data, model.labels_, model.n_clusters, random_state)
     with OneBlasThread():
         return PlainKMeans(labels, _objective(model, operator, labels, run_of(model)))

@@ -146,7 +146,8 @@ def command(
     """Cluster the rows of DATA by kernel K-means.
 
     DATA is CSV or other text, JSON lines or LIBSVM (also packed by gzip, bzip2, xz, Zstandard or
-    zip), Excel, Parquet, Feather, Arrow, NPY or NPZ; - is standard input.
+    zip), Excel, Parquet, Feather, Arrow, NPY or NPZ; - is standard input. All rows are clustered;
+    advice looks at 5,000 rows at the most, and the report at 100,000 rows, drawn by the seed.
     """
     _check_outputs(data, outputs, force=force, as_json=as_json)
 

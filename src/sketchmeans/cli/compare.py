@@ -110,7 +110,10 @@ def command(
     quiet: bool,
     verbose: bool,
 ) -> None:
-    """Cluster DATA by every method at equal memory, and measure all of them exactly."""
+    """Cluster DATA by every method at equal memory, and measure all of them exactly.
+
+    Of more than 5,000 rows so many are drawn by the seed.
+    """
     if kernels is not None:
         source = click.get_current_context().get_parameter_source("kernel")
         if source is ParameterSource.COMMANDLINE:
@@ -120,15 +123,18 @@ def command(
 
     from sketchmeans.advice import compare
     from sketchmeans.advice.comparing import default_variants
+    from sketchmeans.advice.few import COMPARED
 
     names = None if methods is None else [name.strip() for name in methods.split(";")]
-    if names is None and len(table.rows) > EXACT_LIMIT:
+    is_given = fitting.get("kernel") == "precomputed"  # of which no rows are drawn
+    n = len(table.rows) if is_given else min(len(table.rows), COMPARED)
+    if names is None and n > EXACT_LIMIT:
         rows = default_variants(fitting.get("kernel"))
         names = [name for name in rows if name != "exact"]
         if not quiet:
             note(
-                f"the exact method would store a matrix of {len(table.rows):,} × "
-                f"{len(table.rows):,} and is left out. Ask for it with --methods exact."
+                f"the exact method would store a matrix of {n:,} × {n:,} and is left out. Ask for "
+                "it with --methods exact."
             )
     # With -v every fit tells of its stages; two bars at once would write over each other.
     with stages(quiet or verbose) as show:

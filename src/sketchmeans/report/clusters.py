@@ -105,6 +105,7 @@ def profiles(found: Findings) -> Iterator[Markup]:
         "A feature is high or low in a cluster where its mean there is half a standard deviation "
         f"or more from the mean of all samples. {_feature_words(found)}"
     )
+    words += _drawn_words(found)
     if not any(found.profiles.high(k) or found.profiles.low(k) for k in found.clusters):
         words += f" {SHAPES}"
     yield tag("p", words)
@@ -203,9 +204,18 @@ def typical(found: Findings) -> Iterator[Markup]:
             bodies.append(tag("tbody", *(tag("tr", *line) for line in group)))
     top = tag("thead", tag("tr", *cells(head, right, "th", scope="col")))
     nearest = "In the embedding, the nearest samples to each centroid."
+    nearest += _drawn_words(found)
     yield tag("p", f"{nearest} {_feature_words(found) if found.features else NO_VALUES}")
     yield _how_many(found)
     yield scrolling(tag("table", top, *bodies, class_="groups"), "Typical members")
+
+
+def _drawn_words(found: Findings) -> str:
+    """Say how many samples were looked at, where it is not all of them."""
+    if found.seen is None:
+        return ""
+    n = len(found.labels)
+    return f" Looked at are {len(found.seen):,} of {n:,} samples, drawn by the seed {found.seed}."
 
 
 def _feature_words(found: Findings) -> str:

@@ -12,10 +12,15 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, s
 
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blocks import row_blocks
+from sketchmeans.centers import subsample
 from sketchmeans.estimators.fitted import FittedEmbedding
 from sketchmeans.plotting.given import Columns, as_text
 from sketchmeans.plotting.palette import best_axes
 
+EACH = 20
+"""Samples of a cluster that are looked at, at the least, where it has them."""
+SEEN = 100_000
+"""Samples that profiles and typical members are of, at most: of more so many are drawn."""
 POINTS = 2000
 """Samples in the pictures."""
 SILHOUETTES = 2000
@@ -112,10 +117,13 @@ class Agreement:
         return np.sort(order[:CLUSTERS])
 
 
-def distances(Y: FloatArray, labels: IntArray, centers: FloatArray) -> FloatArray:
-    """Return the distance of each row to the centroid of its cluster."""
-    away = np.empty(len(Y))
-    for rows in row_blocks(len(Y)):
+def distances(
+    Y: FloatArray, labels: IntArray, centers: FloatArray, among: IntArray | None = None
+) -> FloatArray:
+    """Return the distance of each row to the centroid of its cluster; infinite of rows not seen."""
+    away = np.full(len(Y), np.inf)
+    few = row_blocks(len(Y)) if among is None else [among[cut] for cut in row_blocks(len(among))]
+    for rows in few:
         away[rows] = np.linalg.norm(Y[rows] - centers[labels[rows]], axis=1)
     return away
 
@@ -132,7 +140,8 @@ def typical_members(
     away: FloatArray, labels: IntArray, clusters: Sequence[int]
 ) -> dict[int, IntArray]:
     """Return the rows nearest to the centroid of each cluster, the nearest first."""
-    order = np.lexsort((away, labels))
+    seen = np.flatnonzero(np.isfinite(away))
+    order = seen[np.lexsort((away[seen], labels[seen]))]
     starts = np.searchsorted(labels[order], clusters)
     stops = np.searchsorted(labels[order], clusters, side="right")
     return {
@@ -172,6 +181,20 @@ def agreement(truth: Any, labels: IntArray, n_clusters: int) -> Agreement:
         float(adjusted_rand_score(codes, labels)),
         codes,
     )
+
+
+def seen_rows(labels: IntArray, n_clusters: int, seed: int) -> IntArray | None:
+    """Return the samples that are looked at; None where they are all.
+
+    ``SEEN`` are drawn by the seed, and of clusters that have few in there, their first ones are
+    added.
+    """
+    if len(labels) <= SEEN:
+        return None
+    chosen = subsample(np.arange(len(labels)), SEEN, seed)
+    few = np.flatnonzero(np.bincount(labels[chosen], minlength=n_clusters) < EACH)
+    more = [np.flatnonzero(labels == cluster)[:EACH] for cluster in few[:CLUSTERS]]
+    return np.unique(np.concatenate([chosen, *more]))
 
 
 def drawn_rows(

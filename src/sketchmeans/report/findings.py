@@ -60,13 +60,18 @@ class Findings:
         return embedding_of(self.model, self.fitted_to, random_state=self.seed)
 
     @cached_property
+    def seen(self) -> IntArray | None:
+        """The samples that profiles and typical members are of; None where they are all."""
+        return content.seen_rows(self.labels, self.model.n_clusters, self.seed)
+
+    @cached_property
     def away(self) -> FloatArray:
-        """The distance of each sample to its centroid, in the embedding."""
+        """The distance of each sample to its centroid, in the embedding; infinite if not seen."""
         centers = getattr(self.model, "cluster_centers_", None)
         Y = self.embedded.embedding
         if centers is None:
             centers = content.centroids(Y, self.labels, self.model.n_clusters)
-        return content.distances(Y, self.labels, centers)
+        return content.distances(Y, self.labels, centers, self.seen)
 
     @cached_property
     def typical(self) -> dict[int, IntArray]:
@@ -120,7 +125,8 @@ class Findings:
     @cached_property
     def profiles(self) -> Profiles:
         """What is high and low in each cluster, of the shown features."""
-        return profiles(self.samples, self.labels, self.model.n_clusters, self.features)
+        k = self.model.n_clusters
+        return profiles(self.samples, self.labels, k, self.features, self.seen)
 
     @cached_property
     def silhouette(self) -> content.Silhouette | None:

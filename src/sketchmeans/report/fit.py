@@ -180,6 +180,9 @@ def certificate(found: Findings) -> Iterator[Markup]:
     if drawn:
         yield certificate_chart(drawn, cuts=cuts)
     yield from _cut(known, drawn) if cuts else _objective(found, drawn)
+    if found.plain is not None and found.plain.rows is not None:
+        rows = len(found.plain.rows)
+        yield tag("p", f"Plain K-means had {rows:,} samples drawn: its value of all is not stated.")
 
 
 def _cut(known: Certificate, drawn: list[Interval]) -> Iterator[Markup]:

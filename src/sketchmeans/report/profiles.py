@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sketchmeans._arrays import BoolArray, FloatArray, IntArray
-from sketchmeans.blocks import data_blocks
+from sketchmeans.blocks import data_blocks, row_blocks
 from sketchmeans.report.content import Samples
 from sketchmeans.report.html import figure
 
@@ -60,17 +60,25 @@ class Profiles:
 
 
 def profiles(
-    samples: Samples, labels: IntArray, n_clusters: int, features: Sequence[int]
+    samples: Samples,
+    labels: IntArray,
+    n_clusters: int,
+    features: Sequence[int],
+    seen: IntArray | None = None,
 ) -> Profiles:
-    """Return the profiles of clusters over all samples; missing values are left out.
+    """Return the profiles of clusters; missing values are left out.
 
-    Two passes over the shown columns, a block of rows at a time.
+    Two passes over the shown columns, a block of rows at a time: of all samples, or of those that
+    are ``seen``, which count by the size of their cluster.
     """
+    sizes = np.bincount(labels, minlength=n_clusters)
+    among = sizes if seen is None else np.bincount(labels[seen], minlength=n_clusters)
+    counting = (sizes / np.maximum(among, 1))[:, None]
     shape = (n_clusters, len(features))
     sums, counts, squares = np.zeros(shape), np.zeros(shape), np.zeros(len(features))
     yes_or_no = np.ones(len(features), bool)
     with np.errstate(over="ignore", invalid="ignore"):  # huge numbers: they stand out nowhere
-        for rows, block, gaps in _blocks(samples, features):
+        for rows, block, gaps in _blocks(samples, features, seen):
             known = np.where(gaps, 0.0, block)
             np.add.at(sums, labels[rows], known)
             np.add.at(counts, labels[rows], ~gaps)
@@ -78,12 +86,16 @@ def profiles(
             near = np.abs(were - np.round(np.clip(were, 0, 1))) < 1e-9
             yes_or_no &= (near | gaps).all(axis=0)
         means = np.divide(sums, counts, out=np.full(shape, np.nan), where=counts > 0)
-        total = counts.sum(axis=0)
+        total = (counting * counts).sum(axis=0)
         overall = np.divide(
-            sums.sum(axis=0), total, out=np.full(len(features), np.nan), where=total > 0
+            (counting * sums).sum(axis=0),
+            total,
+            out=np.full(len(features), np.nan),
+            where=total > 0,
         )
-        for _, block, gaps in _blocks(samples, features):
-            squares += np.square(np.where(gaps, 0.0, block - overall)).sum(axis=0)
+        for rows, block, gaps in _blocks(samples, features, seen):
+            away = np.square(np.where(gaps, 0.0, block - overall))
+            squares += (counting[labels[rows]] * away).sum(axis=0)
         deviation = np.sqrt(squares / np.maximum(total, 1))
         scores = np.divide(means - overall, deviation, out=np.zeros(shape), where=deviation > 0)
     return Profiles(
@@ -95,9 +107,13 @@ def profiles(
 
 
 def _blocks(
-    samples: Samples, features: Sequence[int]
-) -> Iterator[tuple[slice, FloatArray, BoolArray]]:
+    samples: Samples, features: Sequence[int], seen: IntArray | None
+) -> Iterator[tuple[IntArray, FloatArray, BoolArray]]:
     """Yield blocks of rows, their values and where these are missing."""
-    for rows in data_blocks(samples.X) if len(features) else []:
-        block = samples.as_given(np.r_[rows], features)
-        yield rows, block, np.isnan(block)
+    every = np.arange(samples.X.shape[0]) if seen is None and len(features) else seen
+    if every is None or not len(features):
+        return
+    step = data_blocks(samples.X)[0].stop if samples.X.shape[0] else 1
+    for cut in row_blocks(len(every), step):
+        block = samples.as_given(every[cut], features)
+        yield every[cut], block, np.isnan(block)
