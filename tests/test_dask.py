@@ -52,11 +52,11 @@ def client():
 def _short_spans(monkeypatch):
     """More spans than the fan of the tree of sums, tasks of few pairs, columns not held."""
     monkeypatch.setattr(sys.modules["sketchmeans.lowrank.nystrom"], "HELD", 140 * N)
-    monkeypatch.setattr("sketchmeans.operators.neighbor_features._ROWS", 480)
-    monkeypatch.setattr("sketchmeans.operators.base.BLOCK", 800)
+    monkeypatch.setattr("sketchmeans.operators.neighbor_features._ROWS", 400)
+    monkeypatch.setattr("sketchmeans.operators.base.BLOCK", 500)
     monkeypatch.setattr("sketchmeans.dask.meetings.ENTRIES", 2_000_000)
-    monkeypatch.setattr("sketchmeans.tall.SPAN", 480)
-    assert N / 480 > FAN
+    monkeypatch.setattr("sketchmeans.tall.SPAN", 300)
+    assert N / 400 > FAN
 
 
 def data(dtype="float64", n=N):
