@@ -29,9 +29,9 @@ def test_plain_kmeans_of_small_tables_is_proved_to_half_a_per_cent(load, k):
 
 
 def test_the_bits_do_not_depend_on_threads():
-    X, _ = make_blobs(150, 6, centers=5, cluster_std=3.0, random_state=1)
+    X, _ = make_blobs(200, 6, centers=5, cluster_std=3.0, random_state=1)  # two strips of tiles
     labels = KMeans(5, n_init=1, random_state=0).fit_predict(X)
-    for options in ({"effort": "triangles"}, {"block_size": 25}):
+    for options in ({"effort": "triangles"}, {"block_size": 40}):
         one, two, five = (
             certify(X, labels, kernel="rbf", n_jobs=jobs, random_state=0, **options)
             for jobs in (1, 2, 5)

@@ -195,7 +195,7 @@ def same_bits(models):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
 def test_landmarks_have_the_same_bits_on_any_threads_and_under_a_limit(kept, method, dtype, make):
-    X = np.random.default_rng(0).normal(size=(2500, 6)).astype(dtype)
+    X = np.random.default_rng(0).normal(size=(5000, 6)).astype(dtype)
     X[np.abs(X) < 0.3] = 0
     X = make(X)
     options = {

@@ -150,8 +150,9 @@ def test_no_partition_of_few_samples_cuts_less_than_the_bound_says(seeds):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("weighting", ["none", "zeros"])
-def test_the_same_bits_on_any_threads(kind, dtype, metric, weighting, small_blocks):
-    n = 450  # five blocks
+def test_the_same_bits_on_any_threads(kind, dtype, metric, weighting, small_blocks, monkeypatch):
+    monkeypatch.setattr("sketchmeans.operators.neighbor_features._ROWS", 64)  # the least there is
+    n = 540  # nine blocks for eight threads
     X, weights = data(kind, dtype, n), weights_of(weighting, n)
 
     def fit(**options):

@@ -135,12 +135,12 @@ def test_a_line_is_no_clusters_and_clusters_within_clusters_are_told():
         900, centers=[[0, 0], [2.5, 0], [1.2, 2.2]], cluster_std=0.5, random_state=0
     )[0]
     pairs = np.vstack([blobs, random.normal(size=(300, 2)) + 1000])
-    four = choose(pairs, kernel="neighbors", n_splits=2, random_state=0)
+    four = choose(pairs, kernel="neighbors", random_state=0)
     assert four.n_clusters == 4
     assert not four.is_weak
     assert "Borders between 4 clusters" in four.reason
     few = np.vstack([blobs[::8], pairs[-50:]])
-    within = choose(few, kernel="neighbors", n_splits=2, random_state=0)
+    within = choose(few, kernel="neighbors", random_state=0)
     assert within.n_clusters == 2
     assert within.is_weak
     assert "4 clusters stand out too" in within.reason
