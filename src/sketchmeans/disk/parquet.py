@@ -43,7 +43,8 @@ class ParquetSource(Source):
     """
 
     def __init__(self, path: str) -> None:
-        self._files = [_opened(one) for one in _files_of(Path(path))]
+        self._paths = _files_of(Path(path))
+        self._files = [_opened(one) for one in self._paths]
         schema = self._files[0].schema_arrow
         self.names = list(schema.names)
         for file in self._files[1:]:
@@ -111,11 +112,19 @@ class ParquetSource(Source):
             self._groups[first:], list(pairwise(self._ends))[first:], strict=True
         ):
             file, left = self._files[number], int(stop - start)
-            for batch in file.iter_batches(self._batch, row_groups=[group], use_threads=False):
+            batches = file.iter_batches(self._batch, row_groups=[group], use_threads=False)
+            while left:
+                try:
+                    batch = next(batches)
+                except StopIteration:
+                    raise ValueError(
+                        f"a row group of {str(self._paths[number])!r} declares {stop - start:,} "
+                        f"rows and holds {stop - start - left:,}. It is damaged: write it again."
+                    ) from None
+                except OSError as error:  # what pyarrow says of pages that it cannot decode
+                    raise _unreadable(self._paths[number], error) from error
                 left -= batch.num_rows
                 yield self._rows_of(batch)
-            if left:
-                raise ValueError(f"a row group declares {stop - start:,} rows and holds others.")
 
     def _rows_of(self, batch: Any) -> FloatArray:
         out = np.empty((batch.num_rows, self.shape[1]), self.dtype)
@@ -171,12 +180,13 @@ def _opened(path: Path) -> Any:
     try:
         return parquet.ParquetFile(path, memory_map=True, pre_buffer=False)
     except pyarrow.ArrowInvalid as error:
-        raise ValueError(
-            f"{str(path)!r} cannot be read as Parquet: {_first_line(error)}"
-        ) from error
+        raise _unreadable(path, error) from error
 
 
-def _first_line(error: Exception) -> str:
+def _unreadable(path: Path, error: Exception) -> ValueError:
     """Return what pyarrow says, in one line, and what to do."""
     said = str(error).strip().splitlines()[0].rstrip(".")
-    return f"{said}. It is damaged or cut off: write it again."
+    return ValueError(
+        f"{str(path)!r} cannot be read as Parquet: {said}. It is damaged or cut off: write it "
+        "again."
+    )

@@ -192,9 +192,6 @@ def in_blocks(
     source = as_source(X)
     check_columns(estimator, source)
     silent = replace(run, progress=None)
-    refuse_changed(estimator)
-    first = work(source.read(0, 1), silent)
-    results = Results(source.shape[0], shape, first.dtype)
     size = points_at_once(estimator, source)
     cuts = row_blocks(source.shape[0], size)
 
@@ -203,6 +200,10 @@ def in_blocks(
         if (bad := first_bad(block)) is not None:
             refuse_value(rows.start + bad[0], *bad[1:])
         return block
+
+    refuse_changed(estimator)
+    first = work(read(slice(0, 1)), silent)
+    results = Results(source.shape[0], shape, first.dtype)
 
     with results.opened(out) as append, Crew(1) as crew, Ahead(read, cuts, 2, crew) as blocks:
         for index, block in blocks:

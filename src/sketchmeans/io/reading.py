@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import errno
 import os
+import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -229,6 +231,10 @@ def _for_others(option: str, format: str) -> str:
     return f"{flag} is for {formats}, not for {format}."
 
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors of a disk that is full: nothing is wrong with the file that is read."""
+
+
 @contextmanager
 def _damage_told(file: DataFile) -> Iterator[None]:
     """Turn the errors of parsers, which raise all kinds on damaged files, into one sentence."""
@@ -237,6 +243,14 @@ def _damage_told(file: DataFile) -> Iterator[None]:
     except (DataError, ImportError, FileNotFoundError):
         raise
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in NO_ROOM:
+            if "scratch" in str(error):
+                raise
+            raise OSError(
+                error.errno,
+                f"there is no room for the rows of {file.name} in a scratch file in "
+                f"{tempfile.gettempdir()}. Make some, or set TMPDIR to a folder that has it",
+            ) from error
         reason = (str(error).splitlines() or [""])[0][:200] or type(error).__name__
         raise DataError(
             f"{file.name} cannot be read as {file.format}: {reason.rstrip('.')}. It is damaged or "

@@ -15,6 +15,7 @@ from sketchmeans.estimators import KernelEmbedding, KernelKMeans
 from sketchmeans.estimators.costs import fit_costs, is_factored
 from sketchmeans.estimators.foreseen import Foreseen, foresee, looked_at
 from sketchmeans.estimators.memory import parse_bytes
+from sketchmeans.estimators.outline import Outline
 from sketchmeans.lowrank import METHODS
 from sketchmeans.lowrank.exact import forms_matrix, useful_features
 from sketchmeans.lowrank.filtered import is_filtered
@@ -284,8 +285,12 @@ def _with_way_out(error: MemoryError, estimator: Any, X: Any, sample_weight: Any
         kept.append((costs.entries + costs.distances, there.plan.peak, change))
     if not kept:
         most = human(unlimited.plan.peak)
+        # A memory map that is large beside a limit is read in blocks, which take memory of their
+        # own; without a limit its pages are the system's, and do not count.
+        mapped = isinstance(X, Outline) and X.kind.place == "map" and not unlimited.data.X.spills
+        beside = ", beside the pages of the file, which do not count," if mapped else ""
         return MemoryError(
-            f"{error} No other method keeps it either. With no limit it takes {most} on "
+            f"{error} No other method keeps it either. With no limit it takes {most}{beside} on "
             f"{unlimited.plan.run.n_threads} threads."
         )
     entries, peak, change = min(kept, key=lambda one: one[:2])

@@ -1,0 +1,80 @@
+"""What people are told of files and plans that cannot be: the file, the row, and the way out."""
+
+import errno
+
+import numpy as np
+import pytest
+
+from sketchmeans import KernelEmbedding, KernelKMeans, plan
+from sketchmeans.io import read_table
+from sketchmeans.io.room import Room
+from test_disk import Recorded, rows
+
+
+def test_a_plan_refuses_data_as_the_fit_does():
+    X = rows(300)
+    bad = X.copy()
+    bad[200, 3] = np.nan
+    for given, options in (
+        (X[:, :0], {}),
+        (X[:0], {}),
+        (X, {"kernel": "precomputed"}),
+        (bad, {"kernel": "rbf"}),
+        (bad.astype(np.float32), {"kernel": "laplacian"}),
+        (np.ma.masked_array(X, X > 3), {}),
+        (np.ma.masked_array(X, X > 3), {"kernel": "rbf"}),
+        (Recorded(bad), {"kernel": "rbf"}),
+        (Recorded(X[:, :0]), {}),
+    ):
+        model = KernelKMeans(3, random_state=0, **options)
+        with pytest.raises(ValueError) as fitted:
+            model.fit(given)
+        with pytest.raises(ValueError) as planned:
+            plan(given, model, measure=False)
+        assert str(planned.value) == str(fitted.value)
+
+
+@pytest.mark.parametrize("row", [0, 70])
+def test_a_bad_number_of_new_points_is_named_by_its_row_wherever_it_is(row, tmp_path):
+    X = rows(300)
+    models = [KernelEmbedding(3, kernel="rbf", random_state=0).fit(X), KernelKMeans(3).fit(X)]
+    X[row, 2] = np.nan
+    np.save(tmp_path / "rows.npy", X)
+    for model in models:
+        with pytest.raises(ValueError, match=rf"row {row} of X holds NaN in column 2"):
+            model.transform(tmp_path / "rows.npy")
+
+
+def test_a_damaged_page_of_parquet_names_its_file(tmp_path):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pa.table({f"c{place}": column for place, column in enumerate(rows(3000).T)})
+    path = tmp_path / "rows.parquet"
+    parquet.write_table(table, path, use_dictionary=False)
+    held = bytearray(path.read_bytes())
+    held[4:600] = bytes(596)
+    path.write_bytes(held)
+    with pytest.raises(ValueError, match=r"rows\.parquet' cannot be read as Parquet: .* write it"):
+        KernelKMeans(3).fit(path)
+    path.write_bytes(b"PAR1")
+    with pytest.raises(ValueError, match=r"rows\.parquet' cannot be read as Parquet: "):
+        KernelKMeans(3).fit(path)
+
+
+@pytest.mark.parametrize("said", ["No space left on device", "there is no room for scratch"])
+def test_a_full_disk_is_not_taken_for_a_damaged_file(said, tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b\n" + "1,2\n" * 1000)
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, said)
+
+    with pytest.raises(OSError, match=r"there is no room for .*scratch"):
+        read_table(path, room=Room(10, full))
+
+
+def test_a_refusal_says_what_a_map_takes_without_a_limit(tmp_path):
+    np.save(tmp_path / "rows.npy", rows(40_000))
+    X = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    options = {"kernel_params": {"n_graphs": 1, "n_anchors": 5}, "measure": False}
+    with pytest.raises(MemoryError, match="beside the pages of the file, which do not count"):
+        plan(X, 3, memory_limit="2MB", **options)
