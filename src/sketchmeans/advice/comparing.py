@@ -102,7 +102,7 @@ def compare(
     Parameters
     ----------
     X : array or CSR matrix of shape (n_samples, n_features)
-        Or rows in a file, of which as of others 5,000 at the most are taken, drawn by the seed; or
+        Or rows in a file, of which as of others 2,000 at the most are taken, drawn by the seed; or
         the kernel matrix, with ``kernel="precomputed"``.
     n_clusters : int
     y : array of shape (n_samples,), optional

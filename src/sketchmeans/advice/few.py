@@ -10,10 +10,10 @@ from sketchmeans.centers import subsample
 from sketchmeans.disk import as_source, is_source
 from sketchmeans.lowrank import ColumnStream
 
-COMPARED = 5_000
+COMPARED = 2_000
 """Rows that ``compare`` takes at the most: it passes over the kernel for every method and seed
 (``python -m benchmarks.advice_costs``)."""
-CHOSEN = 20_000
+CHOSEN = 10_000
 """Rows that ``choose`` takes at the most with one kernel: it clusters them into every number of
 clusters, and halves of them (``python -m benchmarks.advice_costs``)."""
 

@@ -94,7 +94,7 @@ def command(
     """Recommend a kernel, its width and a number of clusters for DATA.
 
     Says how strong the evidence is, and ends with the command to run. Of more than 3,000 rows so
-    many are drawn by the seed, or 20,000 with one kernel that is given.
+    many are drawn by the seed, or 10,000 with one kernel that is given.
     """
     if "gamma" in fitting and gammas is not None:
         raise click.UsageError("--gamma and --gammas exclude each other. Choose one of them.")

@@ -112,7 +112,7 @@ def command(
 ) -> None:
     """Cluster DATA by every method at equal memory, and measure all of them exactly.
 
-    Of more than 5,000 rows so many are drawn by the seed.
+    Of more than 2,000 rows so many are drawn by the seed.
     """
     if kernels is not None:
         source = click.get_current_context().get_parameter_source("kernel")

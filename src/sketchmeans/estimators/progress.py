@@ -76,8 +76,13 @@ class FitProgress:
             self._context.call_on_fit_task_end(estimator=self.estimator)
 
     def expect(self, work: Mapping[str, tuple[float, int]]) -> None:
-        """Say what stages are to come: their work in all, in one unit, and how often each comes."""
-        self._whole = self._whole or WholeFit(work)
+        """Say what stages are to come: their work in all, in one unit, and how often each comes.
+
+        Where a proof follows nothing is reckoned: it goes on while it gains, and may take longer
+        than all else. The time left is then that of a stage, and is not called that of all.
+        """
+        if getattr(self.estimator, "certificate", None) in (None, "free"):
+            self._whole = self._whole or WholeFit(work)
 
     def split(self, name: str, own: float, rest: str) -> None:
         """Leave ``own`` seconds of the last stage, ``name``, to it, and the others to ``rest``."""
