@@ -29,7 +29,7 @@ for case in json.load(sys.stdin):
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")  # the peak is that of now
     before = status("VmRSS")
-    model = KernelKMeans(8, max_iter=4, **options).fit(X)  # more take no more memory
+    model = KernelKMeans(8, max_iter=20, **options).fit(X)
     peak, planned = status("VmHWM") - before, model.stats_["planned_bytes"]
     print(json.dumps([peak, planned, case.get("memory_limit")]), flush=True)
 """
