@@ -91,8 +91,8 @@ def test_labels_embedding_and_certificate_are_those_of_a_local_fit(client, name,
     assert_same_on(client, name, dtype, weighted)
 
 
-def test_three_workers_find_the_same():
-    with opened(3) as client:
+def test_four_workers_find_the_same():
+    with opened(4) as client:
         for name, dtype in zip(MAIN, ("float32", "float32", "float64"), strict=True):
             assert_same_on(client, name, dtype, dtype == "float32")
 
