@@ -96,12 +96,12 @@ def test_labels_embedding_and_certificate_are_those_of_a_local_fit(client, name,
     assert_same_on(client, name, dtype, weighted)
 
 
-def test_three_workers_find_the_same(client):
-    client.cluster.scale(3)
-    client.wait_for_workers(3, timeout=120)
+def test_four_workers_find_the_same(client):
+    client.cluster.scale(4)
+    client.wait_for_workers(4, timeout=120)
     for name, dtype in zip(MAIN, ("float32", "float32", "float64"), strict=True):
         assert_same_on(client, name, dtype, dtype == "float32")
-    assert len(client.scheduler_info(n_workers=-1)["workers"]) == 3
+    assert len(client.scheduler_info(n_workers=-1)["workers"]) == 4
     client.cluster.scale(2)
 
 

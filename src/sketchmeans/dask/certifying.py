@@ -7,7 +7,8 @@ from typing import Any
 
 from dask.base import is_dask_collection
 
-from sketchmeans.dask.estimators import DaskEstimator, KernelKMeans, client_for
+from sketchmeans.dask.clients import client_for, working
+from sketchmeans.dask.estimators import DaskEstimator, KernelKMeans
 from sketchmeans.dask.inputs import array_of, place, weights_of
 from sketchmeans.estimators import certifying
 
@@ -44,14 +45,16 @@ def certify(X: Any, labels: Any, *, client: Any = None, **options: Any) -> Any:
                 "sketchmeans.dask.KernelKMeans."
             )
         model = labels.fitted()
+        client = labels.fitted_by if client is None else client
     judged = labels if model is None else model
     certifying.check_elsewhere(judged, _local.bind(X, judged, **options).arguments)
     client = client_for(client)
-    if is_dask_collection(labels):
-        judged = array_of(labels, client)
-    options["sample_weight"] = weights_of(options.get("sample_weight"), client)
-    rows = place(X, client).rows
-    return certifying.certify(rows, judged, **options)
+    with working():
+        if is_dask_collection(labels):
+            judged = array_of(labels, client)
+        options["sample_weight"] = weights_of(options.get("sample_weight"), client)
+        rows = place(X, client).rows
+        return certifying.certify(rows, judged, **options)
 
 
 certify.__signature__ = _local.replace(  # type: ignore[attr-defined]

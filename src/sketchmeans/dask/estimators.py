@@ -11,16 +11,19 @@ from typing import Any, Self
 
 import dask.array as da
 import numpy as np
+from dask.base import is_dask_collection
 from dask.delayed import delayed
-from distributed import Client, get_client
+from distributed import Client
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blocks import stacked
-from sketchmeans.dask.inputs import place, weights_of
+from sketchmeans.dask.clients import check_open, client_for, working
+from sketchmeans.dask.inputs import is_frame, place, weights_of, without_rows
 from sketchmeans.dask.placed import DaskRows, identity
 from sketchmeans.estimators import cluster, embedding
+from sketchmeans.estimators.checks import check_weights
 from sketchmeans.estimators.parts import check_options, gathered, without_samples
 
 SHARED = (
@@ -63,19 +66,6 @@ def with_client(local: type) -> Callable[[type], type]:
     return decorate
 
 
-def client_for(client: Client | None) -> Client:
-    """Return this client, or the one that was started last."""
-    if client is not None:
-        return client
-    try:
-        return get_client()
-    except ValueError as error:
-        raise ValueError(
-            "no Dask client was found: start one, client = distributed.Client(), or give one as "
-            "client=."
-        ) from error
-
-
 class DaskEstimator(BaseEstimator):
     """What both estimators share: a local estimator that is fitted to rows on workers."""
 
@@ -90,9 +80,6 @@ class DaskEstimator(BaseEstimator):
     def _options(self) -> dict[str, Any]:
         """Return the parameters of the local estimator."""
         return {k: v for k, v in self.get_params(deep=False).items() if k != "client"}
-
-    def _client(self) -> Client:
-        return client_for(self.client)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to a Dask collection, on its cluster.
@@ -112,14 +99,15 @@ class DaskEstimator(BaseEstimator):
                 "checkpoint out, or fit on one machine."
             )
         check_options(model)
-        client = self._client()
-        placed = place(X, client)
-        model.fit(placed.rows, sample_weight=weights_of(sample_weight, client))
+        client = client_for(self.client)
+        with working():
+            placed = place(X, client)
+            model.fit(placed.rows, sample_weight=weights_of(sample_weight, client))
         for name in SHARED:
             self.__dict__.pop(name, None)
             if hasattr(model, name):
                 setattr(self, name, getattr(model, name))
-        self._model = model
+        self._model, self.fitted_by = model, client
         self.embedding_ = _as_dask_array(client, model.embedding_, placed.sizes)
         if hasattr(model, "labels_"):
             self.labels_ = _as_dask_array(client, model.labels_, placed.sizes)
@@ -132,10 +120,12 @@ class DaskEstimator(BaseEstimator):
         predictions need.
         """
         check_is_fitted(self, "embedding_")
+        check_open(self.fitted_by, "what it fitted was on its cluster. Fit again, and ask in time")
         model = copy.copy(self._model)
-        if isinstance(model.embedding_, DaskRows):
-            model.embedding_ = model.embedding_[:]
-        return gathered(model)
+        with working():
+            if isinstance(model.embedding_, DaskRows):
+                model.embedding_ = model.embedding_[:]
+            return gathered(model)
 
     def fitted(self) -> Any:
         """Return the local estimator as it was fitted: its rows are on workers."""
@@ -145,6 +135,7 @@ class DaskEstimator(BaseEstimator):
     def _lazy_model(self) -> Any:
         """Return the model as a task: small, or with all samples where predictions need them."""
         light, rows = without_samples(self._model)
+        light.__dict__.pop("feature_names_in_", None)  # were compared; blocks have none
         if rows is None:
             return delayed(light, pure=False)
         assert isinstance(rows, DaskRows)
@@ -154,19 +145,24 @@ class DaskEstimator(BaseEstimator):
     def _blocks(self, X: Any) -> da.Array:
         """Return new points as an array with one chunk of columns."""
         check_is_fitted(self, "embedding_")
-        if hasattr(X, "to_dask_array"):
-            X = X.to_dask_array()
-        if not isinstance(X, da.Array):
+        if not is_frame(X) and not isinstance(X, da.Array):
             raise TypeError(
                 f"X is a {type(X).__name__}: give a Dask array or dataframe, or ask to_local(), "
                 "which takes others."
             )
-        if X.ndim != 2 or X.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has shape {X.shape}, where the model was fitted to {self.n_features_in_} "
-                "features."
-            )
+        self._check_columns(X)
+        if is_frame(X):
+            X = X.to_dask_array()
         return X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
+
+    def _check_columns(self, X: Any) -> None:
+        """Refuse other columns than those of the fit, by their names where they have some."""
+        if X.ndim != 2:
+            raise ValueError(
+                f"X has {X.ndim} dimensions, where rows and columns are needed: the model was "
+                f"fitted to {self.n_features_in_} features."
+            )
+        validate_data(self, without_rows(X), reset=False, skip_check_array=True)
 
     def transform(self, X: Any) -> da.Array:
         """Return the embedding of new points, lazily: a Dask array with the chunks of X."""
@@ -254,16 +250,20 @@ class KernelKMeans(DaskEstimator):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the objective of X."""
         check_is_fitted(self, "embedding_")
-        client = self._client()
-        placed = place(X, client)
-        weights = weights_of(sample_weight, client)
-        model = client.submit(identity, self._lazy_model().compute(), pure=False)
-        chunks, sizes = placed.rows.chunks
-        ends = np.cumsum([0, *sizes])
-        parts = [None if weights is None else weights[a:b] for a, b in pairwise(ends)]
-        return float(
-            sum(client.gather(client.map(_score, [model] * len(chunks), chunks, parts, pure=False)))
-        )
+        client = self.fitted_by
+        check_open(client, "what it fitted was on its cluster. Fit again on one that is open")
+        if is_dask_collection(X):
+            self._check_columns(X)
+        with working():
+            rows = place(X, client).rows
+            weights = check_weights(weights_of(sample_weight, client), rows.shape[0])
+            model, (chunks, sizes) = client.compute(self._lazy_model()), rows.chunks
+            tasks = []
+            for chunk, (start, stop) in zip(chunks, pairwise(np.cumsum([0, *sizes])), strict=True):
+                part = None if weights is None else weights[start:stop]
+                if part is None or part.any():  # else it adds nothing, and would be refused
+                    tasks.append(client.submit(_score, model, chunk, part, pure=False))
+            return float(sum(client.gather(tasks)))
 
 
 def _score(model: Any, X: Any, weights: FloatArray | None) -> float:

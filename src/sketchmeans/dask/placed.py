@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +20,7 @@ from distributed import Client, Future, as_completed
 from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.blocks import row_blocks, rows_of, stacked
+from sketchmeans.dask.clients import is_open
 from sketchmeans.dask.meetings import Meetings
 from sketchmeans.dask.sending import Made, here, opened, sealed
 from sketchmeans.rows import FAN, Part, Ran, Rows, Tournament, in_order
@@ -220,12 +220,18 @@ class DaskRows(Rows):
             )
         places = {future.key: index for index, future in enumerate(tasks)}
         try:
-            done = as_completed(list(tasks), with_results=True, timeout=seconds)
-            with suppress(TimeoutError):
-                for future, value in done:
-                    yield places[future.key], value
+            done = as_completed(list(tasks), loop=self.client.loop, timeout=seconds)
+            while True:
+                try:
+                    future = next(done)
+                except (StopIteration, TimeoutError):
+                    return
+                # NOTE: as_completed(with_results=True) hands out an error that cancelled a task as
+                # if the task had returned it; this raises it.
+                yield places[future.key], future.result()
         finally:
-            self.client.cancel(tasks)
+            if is_open(self.client):
+                self.client.cancel(tasks)
 
     def _all(self) -> FloatArray:
         """Fetch all rows, one block after the other."""
@@ -354,8 +360,8 @@ def follow(futures: Sequence[Future], progress: Progress | None, *, release: boo
     With ``release``, those that are done are let go, for other tasks that were submitted need them.
     """
     for done, future in enumerate(_completed(futures), start=1):
-        if future.status == "error":
-            future.result()  # raises what the task raised
+        if future.status in ("error", "cancelled"):
+            future.result()  # raises what the task raised, or that it was cancelled
         if progress is not None:
             progress(done, len(futures))
         if release:
@@ -363,4 +369,5 @@ def follow(futures: Sequence[Future], progress: Progress | None, *, release: boo
 
 
 def _completed(futures: Sequence[Future]) -> Iterator[Future]:
-    return iter(as_completed(list(futures)))
+    # The loop is that of their client, which need not be the default one.
+    return iter(as_completed(list(futures), loop=futures[0].client.loop)) if futures else iter(())

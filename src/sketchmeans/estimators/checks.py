@@ -308,8 +308,26 @@ def _entries(K: Any, rows: IntArray, columns: IntArray) -> FloatArray:
 
 def describe_text(X: Any) -> str | None:
     """Say which column of X holds something that is no number, and what to do; None if none."""
+    found = first_text(X)
+    if found is None:
+        return None
+    row, column, value = found
     names = getattr(X, "columns", None)
-    if names is None and getattr(getattr(X, "dtype", None), "kind", "O") not in "OUST":
+    return text_said(column if names is None else names[column], row, repr(value))
+
+
+def text_said(column: Any, row: int, value: str) -> str:
+    """Say where something is no number, by the name or the number of its column."""
+    return (
+        f"Column {column!r} holds {value} in row {row}: kernels need numbers. Leave such columns "
+        "out, or encode them first."
+    )
+
+
+def first_text(X: Any) -> tuple[int, int, Any] | None:
+    """Return row, column and value of something in X that is no number; None if there is none."""
+    kind = getattr(getattr(X, "dtype", None), "kind", "O")
+    if not hasattr(X, "columns") and kind not in "OUST":
         return None  # an array of numbers has other troubles
     try:
         table = np.asarray(X, dtype=object)
@@ -322,11 +340,7 @@ def describe_text(X: Any) -> str | None:
             try:
                 float(value)
             except (TypeError, ValueError):
-                name = column if names is None else repr(names[column])
-                return (
-                    f"Column {name} holds {value!r} in row {row}: kernels need numbers. Leave "
-                    "such columns out, or encode them first."
-                )
+                return row, column, value
     return None
 
 
@@ -339,6 +353,11 @@ def check_weights(sample_weight: Any, n: int) -> FloatArray | None:
         return None
     if isinstance(sample_weight, Real):
         sample_weight = np.full(n, sample_weight)
+    if np.iscomplexobj(sample_weight):
+        raise ValueError(
+            "sample_weight holds complex numbers: weights must be real. Give their sizes, such as "
+            "abs(sample_weight)."
+        )
     weights = np.require(sample_weight, np.float64, ["C", "A"])
     if weights.shape != (n,):
         raise ValueError(

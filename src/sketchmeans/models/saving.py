@@ -89,6 +89,11 @@ def save(model: Model | Pipeline, path: str | os.PathLike[str], *, overwrite: bo
 def _name(model: Any, pipeline: Pipeline | None) -> str:
     """Return the name of the class of an estimator, which must be ours and fitted."""
     name = next((name for name, kept in ESTIMATORS.items() if kept.cls is type(model)), None)
+    if name is None and hasattr(model, "to_local"):
+        raise TypeError(
+            f"a {type(model).__name__} of sketchmeans.dask has its samples on a cluster: save the "
+            "local model, model.to_local()."
+        )
     if name is None:
         what = "a" if pipeline is None else "a pipeline that ends with a"
         raise TypeError(
