@@ -290,6 +290,7 @@ def _examined(
 
 
 def _cuts_examined(seed: int, count: int) -> Cases:
+    """Hold proofs of so many cuts against all partitions, over all levels."""
     for index in range(count):
         yield LEVELS[index % len(LEVELS)], examine_cut(index, seed, collections.Counter())
 

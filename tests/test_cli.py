@@ -255,13 +255,14 @@ def test_compare_prints_the_table_of_the_library(rings):
     )
 
 
-def test_compare_leaves_out_the_exact_method_where_its_matrix_would_be_large(tmp_path):
-    np.save(tmp_path / "data.npy", np.random.default_rng(0).normal(size=(5001, 2)))
+def test_compare_leaves_out_the_exact_method_where_its_matrix_would_be_large(tmp_path, monkeypatch):
+    monkeypatch.setattr("sketchmeans.cli.compare.EXACT_LIMIT", 100)
+    np.save(tmp_path / "data.npy", np.random.default_rng(0).normal(size=(101, 2)))
     shown = run(
         *("compare", tmp_path / "data.npy", "-k", 2, "--kernel", "linear", "--rank", 2),
         *("--seeds", 1, "--width", 4),
     )
-    assert "matrix of 5,001 × 5,001 and is left out" in shown.stderr
+    assert "matrix of 101 × 101 and is left out" in shown.stderr
     assert "| exact" not in shown.stdout
     assert "| greedy-cholesky" in shown.stdout
 

@@ -23,8 +23,8 @@ from sketchmeans.dask.clients import check_open, client_for, working
 from sketchmeans.dask.inputs import is_frame, place, weights_of, without_rows
 from sketchmeans.dask.placed import DaskRows, identity
 from sketchmeans.estimators import cluster, embedding
-from sketchmeans.estimators.checks import check_weights
 from sketchmeans.estimators.parts import check_options, gathered, without_samples
+from sketchmeans.estimators.weights import check_weights
 
 SHARED = (
     "cluster_centers_",

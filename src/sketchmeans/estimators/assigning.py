@@ -11,10 +11,10 @@ from sketchmeans._arrays import FloatArray, IntArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.engine import Run
 from sketchmeans.estimators.base import KernelEstimator
-from sketchmeans.estimators.checks import check_weights
 from sketchmeans.estimators.kmeans import nearest_centers
 from sketchmeans.estimators.landmark_lloyd import LandmarkCentroids
 from sketchmeans.estimators.streaming import in_blocks
+from sketchmeans.estimators.weights import check_weights
 
 
 class Assigning(KernelEstimator):

@@ -25,7 +25,6 @@ from sketchmeans.estimators.checks import (
     canonical_csr,
     check_kernel_options,
     check_precomputed,
-    check_weights,
     describe_text,
     is_sideways,
     plain_floats,
@@ -43,6 +42,7 @@ from sketchmeans.estimators.streaming import (
     streamable,
     whole,
 )
+from sketchmeans.estimators.weights import check_weights
 from sketchmeans.kernels import kernel_class, make_kernel
 from sketchmeans.kernels.bandwidth import resolve_gamma
 from sketchmeans.kernels.neighbors import NeighborOptions

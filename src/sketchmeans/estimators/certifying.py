@@ -25,11 +25,11 @@ from sketchmeans.checkpoints.fingerprint import fingerprint
 from sketchmeans.engine import Run, engine_name
 from sketchmeans.estimators.asking import check_asked
 from sketchmeans.estimators.base import Checked, KernelEstimator
-from sketchmeans.estimators.checks import refuse_light
 from sketchmeans.estimators.judged import Judged, refuse_others
 from sketchmeans.estimators.progress import Bar
 from sketchmeans.estimators.proofs import around_the_mean, first_size, moved_bytes, proof_run
 from sketchmeans.estimators.streaming import saved_by
+from sketchmeans.estimators.weights import refuse_light
 from sketchmeans.kernels import make_kernel
 from sketchmeans.lowrank.sparse_features import from_known_anchors, from_sparse_features
 from sketchmeans.operators import NeighborOperator, SparseOperator

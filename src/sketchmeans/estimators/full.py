@@ -15,7 +15,7 @@ from sketchmeans.certificate.result import Certificate
 from sketchmeans.checks import check_choice, check_count
 from sketchmeans.engine.run import Run
 from sketchmeans.estimators.base import Checked, KernelEstimator, statistics
-from sketchmeans.estimators.checks import check_clusters, check_weights
+from sketchmeans.estimators.checks import check_clusters
 from sketchmeans.estimators.cluster import KernelKMeans
 from sketchmeans.estimators.distinct import warn_of_equal_samples
 from sketchmeans.estimators.documents import described_by
@@ -30,6 +30,7 @@ from sketchmeans.estimators.memory import (
 from sketchmeans.estimators.progress import FitProgress, with_callbacks
 from sketchmeans.estimators.starts import start, start_bytes
 from sketchmeans.estimators.streaming import settle_points
+from sketchmeans.estimators.weights import check_weights
 from sketchmeans.lowrank.result import Cost
 from sketchmeans.operators import KernelOperator, PrecomputedOperator
 from sketchmeans.text import called, human, setting
