@@ -48,6 +48,8 @@ class Clustering:
     model: Any
     seen: Foreseen
     watch: Stopwatch
+    is_clear: bool = False
+    """Whether starts end so soon that the clusters are clear; known once they were timed."""
 
     @cached_property
     def _small(self) -> KernelKMeans:
@@ -105,7 +107,8 @@ class Clustering:
         some, count = (n, n_init) if drawn is None else (drawn, starts_on_some(n_init))
         seconds, found = self._start(model, Y, some)
         iterations = float(np.mean([one.n_iter_ for one in found]))
-        longer = LONGER if iterations > CLEAR else 0.0
+        self.is_clear = iterations <= CLEAR
+        longer = 0.0 if self.is_clear else LONGER
         total = seconds * count * (some / rows) ** longer
         if drawn is not None:
             block = grid(n, k, Y.shape[1])[0].stop

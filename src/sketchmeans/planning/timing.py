@@ -32,8 +32,9 @@ SHORTEST, LONGEST = 2048, 24_576
 LONG_ENOUGH = 0.06
 ROWS = 4096
 """Rows of what is linear in them."""
-LIKELY = 0.8
-"""Share of the iterations that are allowed which are likely made before no label changes."""
+LIKELY, CLEARLY = 0.8, 0.5
+"""Share of the iterations that are allowed which are likely made before no label changes; where
+clusters are clear, fewer (``python -m benchmarks.plans --stages``)."""
 GRAPH_PASSES = 300
 """Passes that the eigenvectors of most graphs take."""
 
@@ -164,7 +165,8 @@ class Timing:
         clustering = Clustering(self.model, self.seen, self.watch)
         found = {"K-means": clustering.seconds(stream) if known is None else known}
         if decision.n_refine:
-            found["refine"] = LIKELY * (decision.n_refine + streams) * stream
+            likely = CLEARLY if clustering.is_clear else LIKELY
+            found["refine"] = likely * (decision.n_refine + streams) * stream
         if self.model.certificate is None:
             return found
         if streams:
