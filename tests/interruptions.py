@@ -10,14 +10,16 @@ from sketchmeans.checkpoints import Checkpoint, stages
 
 
 @contextmanager
-def often_saved():
-    """Save at the end of all stages, after all iterations, and after some tasks."""
+def often_saved(turns=40):
+    """Save at the end of all stages, after all iterations, and at some chances of so many."""
     asked = itertools.count(1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SKETCHMEANS_CHECKPOINT_SECONDS", "0")
         patch.setattr(stages, "SHARE", np.inf)
         patch.setattr(
-            Checkpoint, "is_due", lambda self, stage=None: stage is not None or not next(asked) % 40
+            Checkpoint,
+            "is_due",
+            lambda self, stage=None: stage is not None or not next(asked) % turns,
         )
         yield
 
@@ -33,13 +35,16 @@ class Interrupted(Exception):
 
 
 def interrupted(work, saves, monkeypatch):
-    """Do some work until it has saved so many times; return how often it did where it ended."""
-    counted, plain = [], Checkpoint.save
+    """Do some work until it has saved so many times; return what was saved where it ended.
 
-    def save_and_count(self, *given):
-        plain(self, *given)
-        counted.append(1)
-        if len(counted) == saves:
+    That is the place of each stage, and whether it was complete.
+    """
+    places, plain = [], Checkpoint.save
+
+    def save_and_count(self, stage, state):
+        plain(self, stage, state)
+        places.append((stage.place, bool(state.get("final"))))
+        if len(places) == saves:
             raise Interrupted
 
     with monkeypatch.context() as patch:
@@ -48,12 +53,12 @@ def interrupted(work, saves, monkeypatch):
             work()
         except Interrupted:
             return None
-    return len(counted)
+    return places
 
 
 def found_by(model):
     """Return all that a fit has found but for times and threads."""
-    arrays = {k: v for k, v in vars(model).items() if isinstance(v, np.ndarray)}
+    arrays = {k: np.asarray(v) for k, v in vars(model).items() if isinstance(v, np.ndarray)}
     bits = {name: (one.dtype.str, one.shape, one.tobytes()) for name, one in arrays.items()}
     costs = ("passes", "kernel_entries", "distances")
     stats = [model.stats_[name] for name in costs]

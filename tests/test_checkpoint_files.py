@@ -1,12 +1,13 @@
 """Checkpoints of fits to rows in files: streams and passes go on where they were, bit for bit."""
 
-import itertools
 import mmap
 import os
 
 import numpy as np
 import pytest
 
+import interruptions
+from interruptions import found_by, interrupted
 from sketchmeans import KernelEmbedding, KernelKMeans, certify
 from sketchmeans.checkpoints import Checkpoint, CheckpointWarning, stages
 from sketchmeans.checkpoints.folder import Folder
@@ -20,37 +21,9 @@ LONG = 4_000
 
 
 @pytest.fixture(autouse=True)
-def often_saved(monkeypatch):
-    """Save at the end of all stages, and at every third chance before."""
-    asked = itertools.count(1)
-    monkeypatch.setenv("SKETCHMEANS_CHECKPOINT_SECONDS", "0")
-    monkeypatch.setattr(stages, "SHARE", np.inf)
-    monkeypatch.setattr(
-        Checkpoint, "is_due", lambda self, stage=None: stage is not None or not next(asked) % 3
-    )
-
-
-class Interrupted(Exception):
-    """Stands for whatever ends a process, right after something was saved."""
-
-
-def interrupted(work, saves, monkeypatch):
-    """Do some work until it has saved so many times; return the places that were saved."""
-    places, plain = [], Checkpoint.save
-
-    def save_and_count(self, stage, state):
-        plain(self, stage, state)
-        places.append((stage.place, bool(state.get("final"))))
-        if len(places) == saves:
-            raise Interrupted
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Checkpoint, "save", save_and_count)
-        try:
-            work()
-        except Interrupted:
-            return None
-    return places
+def often_saved():
+    with interruptions.often_saved(turns=3):
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -60,14 +33,6 @@ def file(tmp_path_factory):
     path = tmp_path_factory.mktemp("rows") / "X.npy"
     np.save(path, X.astype(np.float32))
     return path
-
-
-def found_by(model):
-    """Return all that a fit has found but for times and threads."""
-    arrays = {k: np.asarray(v) for k, v in vars(model).items() if isinstance(v, np.ndarray)}
-    bits = {name: (one.dtype.str, one.shape, one.tobytes()) for name, one in arrays.items()}
-    stats = [model.stats_[name] for name in ("passes", "kernel_entries", "distances")]
-    return bits, repr(getattr(model, "certificate_", None)), stats
 
 
 FITS = {
