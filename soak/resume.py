@@ -34,6 +34,13 @@ SLACK = 1.5
 """Seconds for what cannot be saved in its middle, and for a machine with other things to do."""
 
 
+class Told:
+    """Who is told that work begins, once its data are made, and that it has ended."""
+
+    begun: Callable[[], None] = staticmethod(lambda: None)
+    ended: Callable[[], None] = staticmethod(lambda: None)
+
+
 def make_data(n: int) -> Any:
     """Return four round clusters that touch."""
     random = np.random.default_rng(0)
@@ -60,7 +67,10 @@ def fitted(
     if options.get("kernel") == "precomputed":
         X = X @ X.T
     model = getattr(sketchmeans, estimator)(random_state=0, checkpoint=folder, **options)
-    model.fit(in_a_file(X) if in_file else X)
+    rows = in_a_file(X) if in_file else X
+    Told.begun()
+    model.fit(rows)
+    Told.ended()
     found = hashlib.sha256(repr(getattr(model, "certificate_", None)).encode())
     for name in sorted(vars(model)):
         value = getattr(model, name)
@@ -76,7 +86,10 @@ def certified(n: int, folder: str | None, **options: Any) -> str:
 
     X = make_data(n)
     labels = (X[:, 0] > 1) + 2 * (X[:, 1] > 1)
-    return repr(certify(X, labels, random_state=0, checkpoint=folder, **options))
+    Told.begun()
+    found = certify(X, labels, random_state=0, checkpoint=folder, **options)
+    Told.ended()
+    return repr(found)
 
 
 def _fit(n: int, estimator: str = "KernelKMeans", **options: Any) -> Callable[[str | None], str]:
@@ -160,10 +173,13 @@ def killed_and_resumed(
             process.send_signal(signal.SIGKILL)
             process.wait()
         ended = time.time()
-        if process.returncode == 0:
-            return Outcome(process.stdout.read().strip(), kills, lost, resumed)
-        assert process.returncode == -signal.SIGKILL, process.returncode
+        said = process.stdout.read().splitlines()
         process.stdout.close()
+        if process.returncode == 0:
+            return Outcome(said[-1], kills, lost, resumed)
+        assert process.returncode == -signal.SIGKILL, process.returncode
+        if "ended" in said:
+            break  # the work was done, and its checkpoint gone: nothing could be lost
         kills += 1
         saved = _saved_at(listed)
         resumed += saved > 0
@@ -185,7 +201,8 @@ def work(name: str, folder: str) -> None:
     from sketchmeans.checkpoints import stages
 
     stages.SHARE = 1.0  # a second of work is little to save a twentieth of it
-    print("begun", flush=True)
+    Told.begun = lambda: print("begun", flush=True)
+    Told.ended = lambda: print("ended", flush=True)
     print(WORK[name](folder), flush=True)
 
 
@@ -236,7 +253,8 @@ def drawn(seed: int, only: str | None = None) -> Iterator[tuple[str, float, Outc
             left = os.listdir(place)
         late = found.lost > INTERVAL + SLACK
         told = ((found.result != result, "other bits"), (bool(left), f"left {left}"))
-        problems = [text for is_so, text in (*told, (late, "more lost than an interval")) if is_so]
+        told = (*told, (late, f"{found.lost:.2f} s lost"))
+        problems = [f"{name}: {text}" for is_so, text in told if is_so]
         yield name, seconds, found, problems
 
 
