@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import dask
 import numpy as np
 from distributed import Client, LocalCluster
 
@@ -22,7 +23,10 @@ def opened(n_workers: int, **options: Any) -> Iterator[Client]:
     # taken for one, and there are as many workers as cores.
     options = {"n_workers": n_workers, "threads_per_worker": 1, "processes": True, **options}
     options.setdefault("dashboard_address", ":0")  # any port: others may have clusters here too
-    with LocalCluster(**options) as cluster, Client(cluster) as client:
+    # A worker that is lost is started again, and on a busy machine that takes longer than the 15 s
+    # after which LocalCluster gives it up: then the others must do its work, or nobody.
+    patience = dask.config.set({"distributed.deploy.lost-worker-timeout": "120s"})
+    with patience, LocalCluster(**options) as cluster, Client(cluster) as client:
         client.wait_for_workers(n_workers, timeout=120)
         yield client
 

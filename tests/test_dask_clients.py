@@ -2,7 +2,9 @@
 
 import threading
 import time
+import warnings
 from contextlib import contextmanager
+from threading import Timer
 
 import dask.array as da
 import numpy as np
@@ -11,6 +13,7 @@ from distributed import CancelledError, Client, LocalCluster
 
 import sketchmeans
 from sketchmeans import dask as placed
+from sketchmeans.dask import clients
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 LAZY = da.from_array(X, chunks=(20, -1))
@@ -65,6 +68,31 @@ def test_the_client_of_the_fit_is_asked_whatever_the_default_is(client, method):
         np.testing.assert_array_equal(model.to_local().predict(X), local.predict(X))
     labels = client.compute(model.predict(LAZY)).result()
     np.testing.assert_array_equal(labels, local.predict(X))
+
+
+def test_a_cluster_without_workers_is_waited_for_with_a_warning(monkeypatch):
+    monkeypatch.setattr(clients, "LOOK", 0.1)
+    monkeypatch.setattr(clients, "ALONE", 0.5)
+    with alone() as client:
+        client.cluster.scale(0)
+        model = placed.KernelKMeans(3, client=client, **QUICK)
+        Timer(3, client.cluster.scale, [1]).start()
+        with pytest.warns(UserWarning, match="no workers for 0 s, and the fit waits for one: "):
+            found = outcome(lambda: model.fit(LAZY))
+        assert found is model
+
+
+def test_a_cluster_with_workers_is_not_warned_of(client, monkeypatch):
+    monkeypatch.setattr(clients, "LOOK", 0.01)
+    monkeypatch.setattr(clients, "ALONE", 0.02)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        placed.KernelKMeans(3, client=client, **QUICK).fit(LAZY)
+    # What watches has an end, too.
+    end = time.monotonic() + PATIENCE
+    while any(thread.name.endswith("(_watch)") for thread in threading.enumerate()):
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def inside(method):

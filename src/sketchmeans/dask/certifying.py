@@ -49,7 +49,7 @@ def certify(X: Any, labels: Any, *, client: Any = None, **options: Any) -> Any:
     judged = labels if model is None else model
     certifying.check_elsewhere(judged, _local.bind(X, judged, **options).arguments)
     client = client_for(client)
-    with working():
+    with working(client):
         if is_dask_collection(labels):
             judged = array_of(labels, client)
         options["sample_weight"] = weights_of(options.get("sample_weight"), client)

@@ -100,7 +100,7 @@ class DaskEstimator(BaseEstimator):
             )
         check_options(model)
         client = client_for(self.client)
-        with working():
+        with working(client):
             placed = place(X, client)
             model.fit(placed.rows, sample_weight=weights_of(sample_weight, client))
         for name in SHARED:
@@ -122,7 +122,7 @@ class DaskEstimator(BaseEstimator):
         check_is_fitted(self, "embedding_")
         check_open(self.fitted_by, "what it fitted was on its cluster. Fit again, and ask in time")
         model = copy.copy(self._model)
-        with working():
+        with working(self.fitted_by):
             if isinstance(model.embedding_, DaskRows):
                 model.embedding_ = model.embedding_[:]
             return gathered(model)
@@ -254,7 +254,7 @@ class KernelKMeans(DaskEstimator):
         check_open(client, "what it fitted was on its cluster. Fit again on one that is open")
         if is_dask_collection(X):
             self._check_columns(X)
-        with working():
+        with working(client):
             rows = place(X, client).rows
             weights = check_weights(weights_of(sample_weight, client), rows.shape[0])
             model, (chunks, sizes) = client.compute(self._lazy_model()), rows.chunks
