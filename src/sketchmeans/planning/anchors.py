@@ -20,8 +20,8 @@ from sketchmeans.planning.landmarks import eigen_seconds
 from sketchmeans.planning.samples import sample_rows
 from sketchmeans.planning.watch import Stopwatch
 
-ROWS = 16_384
-"""Rows whose nearest anchors are looked for."""
+ROWS, FEW = 16_384, 256
+"""Rows whose nearest anchors are looked for; and so few that what they take grows with no rows."""
 
 
 @dataclass
@@ -62,9 +62,13 @@ class AnchorTimes:
 
     @cached_property
     def _some(self) -> NeighborOperator:
-        """Some samples with as many sets of anchors as the fit has: the same one so many times."""
+        """Some samples with their kernel."""
+        return self._samples(ROWS)
+
+    def _samples(self, count: int) -> NeighborOperator:
+        """Return samples with as many sets of anchors as the fit has: one set so many times."""
         operator, anchors = self._planned, self._anchors
-        rows = sample_rows(operator, min(operator.shape[0], ROWS))
+        rows = sample_rows(operator, min(operator.shape[0], count))
         some = NeighborOperator(rows, operator.options)
         graphs = [anchors] * operator.options.graphs
         frame = Frame.of(rows, operator.options.metric)
@@ -97,10 +101,12 @@ class AnchorTimes:
         right = np.zeros((some.map.count, self.seen.ask.rank))
         with OneBlasThread():
             seconds += watch.time(lambda: some.product(right, self.run))
-            # The sums over spans grow with the spans; a matrix of the order is made anyway.
-            counting = watch.time(lambda: some.gram_of_features(self.run))
-        few = eigen_seconds(order, watch, count=self.seen.ask.rank + SEEN_BEYOND)
-        return placing + (seconds + counting) * self._times_more + few
+            seconds += watch.time(lambda: some.gram_of_features(self.run))
+            # A matrix of the order is made and scaled however few rows there are.
+            few = self._samples(FEW)
+            made = min(watch.time(lambda: few.gram_of_features(self.run)), seconds)
+        eigen = eigen_seconds(order, watch, count=self.seen.ask.rank + SEEN_BEYOND)
+        return placing + made + (seconds - made) * self._times_more + eigen
 
     def stream(self, n_clusters: int) -> float:
         """Return what a stream takes that assigns labels and sums up over clusters."""

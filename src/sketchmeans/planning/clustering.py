@@ -10,9 +10,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 
+from sketchmeans.centers import without_warnings_of_starts
 from sketchmeans.estimators import KernelKMeans
 from sketchmeans.estimators.foreseen import Foreseen
-from sketchmeans.estimators.kmeans import starts_of
+from sketchmeans.estimators.kmeans import BestStart, starts_of
 from sketchmeans.estimators.many_rows import (
     FEW,
     TRIED,
@@ -27,15 +28,16 @@ from sketchmeans.operators import (
     PrecomputedOperator,
     SparseOperator,
 )
-from sketchmeans.planning.samples import sample_operator
+from sketchmeans.planning.samples import sample_operator, sample_rows
 from sketchmeans.planning.watch import Stopwatch
 
 ROWS, ROWS_OF_WALKS = 4000, 5000
-"""Rows that are embedded to be clustered; of walks as many as they see."""
-STARTS, QUICK = 6, 0.2
-"""Starts that are timed, and the seconds up to which two are timed on more rows."""
+"""Rows that the model is fitted to; of walks as many as they see."""
 MANY = 20_000
-"""Rows that K-means is timed on, at the most, where it is quick."""
+"""Rows that are embedded to be clustered, at the most: as many as the starts of a large fit see."""
+STARTS, FEWEST, SPENT = 6, 2, 0.6
+"""Starts that are timed at the most and at the least; between them, those that so many seconds
+have room for."""
 LONGER, CLEAR = 0.15, 15
 """Iterations of K-means grow as this power of the rows, unless there are so few of them that the
 clusters are clear: ``python -m benchmarks.plans --stages``."""
@@ -101,44 +103,60 @@ class Clustering:
             some = walked_rows(n, k)
             own: float = small.stats_["seconds"]["K-means"]
             return own * n_init / self.starts * some / rows + (stream if some < n else 0.0)
-        Y = small.embedding_
         model = KMeans(k, max_iter=self.model.max_iter, tol=self.model.tol)
         drawn = drawn_rows(n, k)
         some, count = (n, n_init) if drawn is None else (drawn, starts_on_some(n_init))
-        seconds, found = self._start(model, Y, some)
-        iterations = float(np.mean([one.n_iter_ for one in found]))
-        self.is_clear = iterations <= CLEAR
+        Y = self._embedded(min(some, MANY))
+        seconds, found = self._start(model, Y)
+        self.is_clear = float(np.mean([one.n_iter_ for one in found])) <= CLEAR
         longer = 0.0 if self.is_clear else LONGER
-        total = seconds * count * (some / rows) ** longer
+        total = seconds * count * (some / len(Y)) ** (1 + longer)
         if drawn is not None:
-            block = grid(n, k, Y.shape[1])[0].stop
-            many = np.resize(Y, (block, Y.shape[1]))
-            middle, centers = Y.mean(axis=0), found[0].cluster_centers_
-            one = self.watch.time(
-                partial(step, many, None, centers=centers - middle, middle=middle)
-            )
-            times = FEW * TRIED + min(iterations, self.model.max_iter)
-            total += one * n / block * times / seen.plan.run.n_threads
+            total += self._over_all(model, Y, found) * n / seen.plan.run.n_threads
         return total
 
-    def _start(self, model: KMeans, Y: Any, rows: int) -> tuple[float, list[KMeans]]:
-        """Return the seconds of a start on so many rows, if it iterates as on those of Y."""
-        found: list[KMeans] = []
+    def _embedded(self, count: int) -> Any:
+        """Return the embedding of so many rows, most of them new to the model that embeds them."""
+        small, operator = self._small, self.seen.operator
+        if count <= len(small.labels_) or operator.data is None:
+            return small.embedding_[:count]
+        return small.transform(sample_rows(operator, count, 1))
 
-        def start(Y: Any, count: int) -> None:
-            found[:] = starts_of(model, range(count), Y, None, self.seen.plan.n_starts)
+    def _start(self, model: KMeans, Y: Any) -> tuple[float, list[BestStart]]:
+        """Return the seconds of a start on these rows, and what some starts found."""
+        side_by_side = self.seen.plan.n_starts
+        found: list[BestStart] = []
 
-        count = min(self.seen.decision.n_init, STARTS)
-        seconds = self.watch.once(partial(start, Y, count))
-        few, many = list(found), min(rows, MANY)
-        if seconds > QUICK or many < 2 * len(Y):
-            return seconds / count * rows / len(Y), few
-        # What a start takes beside its iterations would count too often: some starts on the same
-        # rows again and again tell the two apart.
-        again = self.watch.once(partial(start, np.resize(Y, (many, Y.shape[1])), self.starts))
-        iterations = sum(one.n_iter_ for one in few), sum(one.n_iter_ for one in found)
-        parts = np.array([[count, len(Y) * iterations[0]], [self.starts, many * iterations[1]]])
-        own, each = np.linalg.solve(parts, [seconds, again]) if np.linalg.det(parts) else (0.0, 0.0)
-        if own < 0 or each <= 0:
-            own, each = 0.0, again / parts[1, 1]
-        return float(own + each * rows * iterations[0] / count), few
+        def start(seeds: range) -> None:
+            found.extend(starts_of(model, seeds, Y, None, side_by_side))
+
+        seconds, most = 0.0, min(self.seen.decision.n_init, STARTS)
+        while len(found) < most and (len(found) < FEWEST or seconds < SPENT):
+            seeds = range(len(found), min(len(found) + max(side_by_side, FEWEST), most))
+            seconds += self.watch.once(partial(start, seeds))
+        return seconds / len(found), sorted(found, key=lambda one: one.inertia_)
+
+    def _over_all(self, model: KMeans, Y: Any, found: list[BestStart]) -> float:
+        """Return what a row takes, on one thread, where the best starts go on over all rows.
+
+        How many iterations that is, starts tell that go on from few rows to those of Y.
+        """
+        few, k = Y[: len(Y) // 5], model.n_clusters
+        rule = {"n_init": 1, "max_iter": model.max_iter, "tol": model.tol}
+        iterations = []
+        with without_warnings_of_starts():
+            for one in found[:FEW]:
+                centers = one.cluster_centers_
+                for rows in (few, Y):
+                    again = KMeans(k, init=centers, **rule)
+                    self.watch.once(partial(again.fit, rows))
+                    centers = again.cluster_centers_
+                iterations.append(again.n_iter_)
+        tried, whole = np.minimum(iterations, TRIED).mean(), np.mean(iterations)
+        times = FEW * tried + whole - tried
+        block = grid(len(Y), k, Y.shape[1])[0].stop
+        middle, centers = Y.mean(axis=0), found[0].cluster_centers_
+        each = self.watch.time(
+            partial(step, Y[:block], None, centers=centers - middle, middle=middle)
+        )
+        return each / block * times
