@@ -86,10 +86,10 @@ def choose(
     rows so many are drawn by the seed. The number is called weak unless all ways to look at borders
     agree on it, or most of them and the cut.
 
-    With a kernel, or widths of rbf, only those are tried:
+    With a kernel, or widths of rbf, only those are tried, on 10,000 rows at the most:
 
     - kernel="neighbors": the number that borders among the nearest rows separate, where all ways to
-      look at them agree; else the one behind which the normalized cut jumps. All rows are used.
+      look at them agree; else the one behind which the normalized cut jumps.
     - Other kernels, one sketch per width: the number of clusters on which K-means on two halves of
       the data agrees best; weak unless the eigengap of the centred kernel is clear and agrees. The
       width whose best number is most stable; ties go to the least local. The rank is the least that
