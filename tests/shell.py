@@ -19,6 +19,7 @@ from unittest.mock import patch
 import numpy as np
 from click.testing import CliRunner
 
+from forked import heeding
 from sketchmeans.cli import cli, main
 
 APART = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}
@@ -99,42 +100,6 @@ def on_a_terminal(command, **options):
     out = process.stdout.read().decode()
     assert process.wait() == 0, shown
     return out, shown.decode()
-
-
-SEVERAL = """
-import shlex, sys
-for name in {hidden!r}:
-    sys.modules[name] = None
-from sketchmeans.cli import main
-for command in {commands!r}:
-    sys.argv = shlex.split(command)
-    try:
-        main()
-    except SystemExit as ended:
-        assert not ended.code, command
-    for stream in (sys.stdout, sys.stderr):
-        stream.write(chr(0))
-        stream.flush()
-"""
-
-
-def several_on_a_terminal(commands, folder, hidden=()):
-    """Run commands of ours on a terminal, in one process; return what each wrote to both streams.
-
-    Packages that are ``hidden`` are as if they were not installed.
-    """
-    program = SEVERAL.format(commands=commands, hidden=hidden)
-    out, err = on_a_terminal([sys.executable, "-c", program], cwd=folder)
-    return list(zip(out.split(chr(0))[:-1], err.split(chr(0))[:-1], strict=True))
-
-
-def heeding():
-    """Let a child that begins heed signals: under ``nohup`` or in the background some are ignored.
-
-    Whoever inherits that keeps to it, and so do our commands.
-    """
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_DFL)
 
 
 def ctrl_c_on_a_terminal(command, folder):
