@@ -9,9 +9,10 @@ import signal
 import subprocess
 import sys
 import termios
+import threading
 import time
 import warnings
-from contextlib import chdir, suppress
+from contextlib import chdir, contextmanager, nullcontext, suppress
 from inspect import signature
 from pathlib import Path
 from unittest.mock import patch
@@ -60,10 +61,27 @@ def typed(command, folder):
     return (here if ours else run)(command, folder)
 
 
-def here(command, folder):
+@contextmanager
+def piped(path):
+    """Let standard input be a pipe that what a file holds comes through."""
+    reading, writing = os.pipe()
+
+    def write():
+        with open(writing, "wb") as pipe:
+            pipe.write(path.read_bytes())
+
+    thread = threading.Thread(target=write)
+    with open(reading) as stream, patch.object(sys, "stdin", stream):
+        thread.start()
+        yield
+        thread.join()
+
+
+def here(command, folder, source=None):
     """Run a command line of ours in this process, from a folder: nothing has to be imported.
 
-    Its words are those of a shell, without pipes and redirections.
+    Its words are those of a shell, without pipes and redirections; what the file ``source`` holds
+    is piped into it.
     """
     program, *arguments = shlex.split(command, comments=True)
     assert program == "sketchmeans"
@@ -73,6 +91,7 @@ def here(command, folder):
         warnings.catch_warnings(),
         patch.object(sys, "argv", [program, *arguments]),
         CliRunner(**APART).isolation() as (out, err, *_),
+        piped(source) if source else nullcontext(),
     ):
         try:
             main()
