@@ -1,5 +1,6 @@
 """Data and oracles that several tests share."""
 
+import gc
 import os
 import sys
 import threading
@@ -40,6 +41,17 @@ def pytest_collection_modifyitems(items):
         items[:] = [item for item in items if "seeds" in getattr(item, "fixturenames", ())]
     names = [f"test_{name}" for name in LONG]
     items.sort(key=lambda item: names.index(item.path.stem) if item.path.stem in names else 99)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection():
+    gc.disable()
+
+
+def pytest_collection_finish():
+    """Leave what was imported and collected out of later collections of garbage: it stays."""
+    gc.enable()
+    gc.freeze()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -9,9 +9,10 @@ import signal
 import subprocess
 import sys
 import termios
+import threading
 import time
 import warnings
-from contextlib import chdir, suppress
+from contextlib import chdir, contextmanager, nullcontext, suppress
 from inspect import signature
 from pathlib import Path
 from unittest.mock import patch
@@ -19,6 +20,7 @@ from unittest.mock import patch
 import numpy as np
 from click.testing import CliRunner
 
+from forked import heeding
 from sketchmeans.cli import cli, main
 
 APART = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}
@@ -59,10 +61,27 @@ def typed(command, folder):
     return (here if ours else run)(command, folder)
 
 
-def here(command, folder):
+@contextmanager
+def piped(path):
+    """Let standard input be a pipe that what a file holds comes through."""
+    reading, writing = os.pipe()
+
+    def write():
+        with open(writing, "wb") as pipe:
+            pipe.write(path.read_bytes())
+
+    thread = threading.Thread(target=write)
+    with open(reading) as stream, patch.object(sys, "stdin", stream):
+        thread.start()
+        yield
+        thread.join()
+
+
+def here(command, folder, source=None):
     """Run a command line of ours in this process, from a folder: nothing has to be imported.
 
-    Its words are those of a shell, without pipes and redirections.
+    Its words are those of a shell, without pipes and redirections; what the file ``source`` holds
+    is piped into it.
     """
     program, *arguments = shlex.split(command, comments=True)
     assert program == "sketchmeans"
@@ -72,6 +91,7 @@ def here(command, folder):
         warnings.catch_warnings(),
         patch.object(sys, "argv", [program, *arguments]),
         CliRunner(**APART).isolation() as (out, err, *_),
+        piped(source) if source else nullcontext(),
     ):
         try:
             main()
@@ -99,42 +119,6 @@ def on_a_terminal(command, **options):
     out = process.stdout.read().decode()
     assert process.wait() == 0, shown
     return out, shown.decode()
-
-
-SEVERAL = """
-import shlex, sys
-for name in {hidden!r}:
-    sys.modules[name] = None
-from sketchmeans.cli import main
-for command in {commands!r}:
-    sys.argv = shlex.split(command)
-    try:
-        main()
-    except SystemExit as ended:
-        assert not ended.code, command
-    for stream in (sys.stdout, sys.stderr):
-        stream.write(chr(0))
-        stream.flush()
-"""
-
-
-def several_on_a_terminal(commands, folder, hidden=()):
-    """Run commands of ours on a terminal, in one process; return what each wrote to both streams.
-
-    Packages that are ``hidden`` are as if they were not installed.
-    """
-    program = SEVERAL.format(commands=commands, hidden=hidden)
-    out, err = on_a_terminal([sys.executable, "-c", program], cwd=folder)
-    return list(zip(out.split(chr(0))[:-1], err.split(chr(0))[:-1], strict=True))
-
-
-def heeding():
-    """Let a child that begins heed signals: under ``nohup`` or in the background some are ignored.
-
-    Whoever inherits that keeps to it, and so do our commands.
-    """
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_DFL)
 
 
 def ctrl_c_on_a_terminal(command, folder):

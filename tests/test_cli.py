@@ -23,14 +23,14 @@ def test_every_format_gives_the_same_labels(tmp_path):
     for kind in KINDS:
         write_numbers(tmp_path / f"data.{kind}", X)
     options = "-k 3 --kernel rbf --gamma 2 --quiet -o"
-    commands = {kind: f"sketchmeans cluster data.{kind} {options} {kind}.npy" for kind in KINDS}
-    for kind in ("csv", "csv.gz", "parquet", "npz"):
-        name = f"{kind} from standard input"
-        commands[name] = f"cat data.{kind} | sketchmeans cluster - {options} '{name}.npy'"
-    for name, command in commands.items():
-        result = shell.typed(command, tmp_path)
-        assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), name
-        np.testing.assert_array_equal(np.load(tmp_path / f"{name}.npy"), wanted, err_msg=name)
+    given = [(kind, None) for kind in KINDS]
+    given += [("-", tmp_path / f"data.{kind}") for kind in ("csv", "csv.gz", "parquet", "npz")]
+    for kind, piped in given:
+        data = kind if piped else f"data.{kind}"
+        result = shell.here(f"sketchmeans cluster {data} {options} labels.npy", tmp_path, piped)
+        assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), (kind, piped)
+        np.testing.assert_array_equal(np.load(tmp_path / "labels.npy"), wanted, err_msg=kind)
+        (tmp_path / "labels.npy").unlink()
 
 
 def test_a_newcomer_is_led_from_error_to_report(tmp_path):

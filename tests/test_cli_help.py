@@ -5,6 +5,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import numpy as np
@@ -12,11 +13,13 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_digits, load_iris
 
+import forked
 import shell
 from shell import sketchmeans as run
 from sketchmeans.cli import COMMANDS, FLAGS, cli
 from sketchmeans.cli import options as shared
 
+ROOT = Path(__file__).parents[1]
 WRITTEN = list(COMMANDS)
 
 
@@ -89,7 +92,7 @@ def test_progress_is_shown_on_a_terminal_only(tmp_path):
     np.save(tmp_path / "data.npy", np.random.default_rng(0).normal(size=(8000, 3)))
     command = "sketchmeans cluster data.npy -k 3 --kernel rbf --passes 3"
     # rich draws ten times a second and would skip most of so short a run; the plain line does not.
-    (out, err), (_, quiet) = shell.several_on_a_terminal(
+    (out, err), (_, quiet) = forked.several_on_a_terminal(
         [command, f"{command} --quiet --json"], tmp_path, hidden=["rich", "rich.console"]
     )
     for word in ("prepare", "kernel passes", "K-means", "entries/s", " s left", "100%"):
@@ -99,26 +102,27 @@ def test_progress_is_shown_on_a_terminal_only(tmp_path):
     assert shell.here(command, tmp_path).stderr == ""
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ("compare data.npy -k 3 --methods 'one-pass;rpcholesky' --seeds 2", "one-pass rpcholesky"),
-        ("predict model.skm data.npy", "predict rows/s"),
-    ],
-    ids=["compare", "predict"],
-)
-def test_progress_of_other_commands_is_shown_on_a_terminal_only(options, words, tmp_path):
+OTHERS = {
+    "compare data.npy -k 3 --methods 'one-pass;rpcholesky' --seeds 2": "one-pass rpcholesky",
+    "predict model.skm data.npy": "predict rows/s",
+}
+
+
+def test_progress_of_other_commands_is_shown_on_a_terminal_only(tmp_path):
     np.save(tmp_path / "data.npy", np.random.default_rng(0).normal(size=(400, 3)))
     run("cluster", tmp_path / "data.npy", "-k", 3, "--save", tmp_path / "model.skm")
-    command = f"sketchmeans {options}"
-    (out, err), quiet = shell.several_on_a_terminal([command, f"{command} --quiet"], tmp_path)
-    for word in [*words.split(), "100%"]:
-        assert word in err, word
-    assert quiet[1] == ""
-    piped = shell.here(command, tmp_path)
-    assert piped.stderr == ""
-    if options.startswith("predict"):  # the table of compare holds seconds
-        assert out == quiet[0] == piped.stdout
+    commands = [f"sketchmeans {options}{quiet}" for options in OTHERS for quiet in ("", " --quiet")]
+    shown = dict(zip(commands, forked.several_on_a_terminal(commands, tmp_path), strict=True))
+    for options, words in OTHERS.items():
+        command = f"sketchmeans {options}"
+        (out, err), quiet = shown[command], shown[f"{command} --quiet"]
+        for word in [*words.split(), "100%"]:
+            assert word in err, word
+        assert quiet[1] == ""
+        piped = shell.here(command, tmp_path)
+        assert piped.stderr == ""
+        if options.startswith("predict"):  # the table of compare holds seconds
+            assert out == quiet[0] == piped.stdout
 
 
 @pytest.mark.parametrize("name", WRITTEN)
@@ -167,9 +171,10 @@ def files(made, tmp_path):
 @pytest.mark.parametrize("name", ["", *(name for name in COMMANDS if name != "reproduce")])
 def test_every_example_of_a_help_page_does_what_it_says(name, files):
     """Those of ``reproduce`` take minutes, and have tests of their own; ``demo`` has one, too."""
+    readme = (ROOT / "README.md").read_text().splitlines()
     for command in help_examples(name):
-        if command == "sketchmeans demo":  # test_docs.py runs it and reads what it shows
-            continue
+        if command == "sketchmeans demo" or (command in readme and "demo" not in command):
+            continue  # test_docs.py runs it and reads what it shows, and what the README has
         if "demo --write ." in command:
             command = command.replace("--write .", "--write . --force")
         result = shell.typed(command, files)

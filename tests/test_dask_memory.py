@@ -9,8 +9,8 @@ import dask.array as da
 import numpy as np
 import pytest
 from distributed import Client
+from soak.clusters import opened
 
-from clusters import opened
 from sketchmeans.dask import KernelKMeans
 from sketchmeans.dask.placed import DaskRows
 from sketchmeans.rows import FAN, Part

@@ -125,7 +125,7 @@ def test_constants_name_a_command_that_exists():
 
 
 def test_the_demonstration_runs(tmp_path):
-    result = shell.run("sketchmeans demo", tmp_path)
+    result = shell.here("sketchmeans demo", tmp_path)
     assert result.returncode == 0, result.stderr
     assert "sketchmeans demo" in (ROOT / "Makefile").read_text()
     assert "right for 99" in result.stdout

@@ -76,7 +76,7 @@ def test_the_command_line_suggests_the_nearest_name(arguments, said, tmp_path):
 def test_the_command_line_knows_the_gaussian_kernel(tmp_path):
     np.save(tmp_path / "data.npy", X)
     shown = [
-        shell.run(f"sketchmeans cluster data.npy -k 2 --kernel {name} -o -", tmp_path).stdout
+        shell.here(f"sketchmeans cluster data.npy -k 2 --kernel {name} -o -", tmp_path).stdout
         for name in ("gaussian", "rbf")
     ]
     assert shown[0] == shown[1] != ""

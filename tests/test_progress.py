@@ -11,6 +11,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import forked
 import shell
 from sketchmeans import FullKernelKMeans, KernelEmbedding, KernelKMeans
 from sketchmeans.engine.run import Run
@@ -185,7 +186,7 @@ def folder(tmp_path_factory):
 def test_predict_counts_its_rows_on_a_terminal_and_nowhere_else(folder):
     command = "sketchmeans predict model.skm some.npy -o labels.npy --force"
     commands = [command, f"{command} --quiet"]
-    (out, shown), quiet = shell.several_on_a_terminal(commands, folder)
+    (out, shown), quiet = forked.several_on_a_terminal(commands, folder)
     assert out == "9,000 rows. Labels: labels.npy\n"
     counts = [int(rows.replace(",", "")) for rows in re.findall(r"([\d,]+) of 9,000 rows", shown)]
     assert counts == sorted(counts)
@@ -208,7 +209,7 @@ def test_predict_counts_its_rows_on_a_terminal_and_nowhere_else(folder):
 )
 def test_ctrl_c_ends_any_command_with_130_and_leaves_no_file(command, folder):
     before = set(os.listdir(folder))
-    code, shown = shell.ctrl_c_on_a_terminal(f"sketchmeans {command}", folder)
+    code, shown = forked.ctrl_c_on_a_terminal(f"sketchmeans {command}", folder)
     assert code == 130, shown
     assert "Interrupted." in shown
     assert "Traceback" not in shown

@@ -67,6 +67,10 @@ def test_one_sketch_serves_every_number_of_clusters():
     assert asked <= 2 * (200 * 201 / 2 + 200 * 32) + 2 * 32**2  # two passes
 
 
+FEW = {"kernel": "neighbors", "n_init": 3, "n_splits": 1, "random_state": 0}
+"""For clusters that any start finds."""
+
+
 def far(count):
     """Return groups of several shapes and sizes that nothing connects."""
     random = np.random.default_rng(0)
@@ -111,7 +115,7 @@ def test_the_cut_jumps_behind_the_number_of_clusters(name):
 
 @pytest.mark.parametrize("count", [2, 10])
 def test_groups_that_share_no_neighbour_are_counted(count):
-    choice = choose(far(count), kernel="neighbors", n_splits=1, random_state=0)
+    choice = choose(far(count), **FEW)
     assert choice.n_clusters == count
     words = f"{count} groups of samples share no neighbour with each other; {count + 1} clusters"
     assert choice.reason.startswith(words)
@@ -119,7 +123,7 @@ def test_groups_that_share_no_neighbour_are_counted(count):
 
 
 def test_more_groups_than_numbers_that_were_tried_are_told():
-    choice = choose(far(9), n_clusters=[2, 4], kernel="neighbors", n_splits=1, random_state=0)
+    choice = choose(far(9), n_clusters=[2, 4], **FEW)
     assert choice.n_clusters == 4
     assert choice.is_weak
     assert "At least 9 groups share no neighbour: try more." in choice.reason
@@ -128,19 +132,19 @@ def test_more_groups_than_numbers_that_were_tried_are_told():
 def test_a_line_is_no_clusters_and_clusters_within_clusters_are_told():
     random = np.random.default_rng(0)
     line = np.column_stack([random.uniform(0, 10, 800), 0.05 * random.normal(size=800)])
-    alone = choose(line, kernel="neighbors", n_splits=1, random_state=0)
+    alone = choose(line, **FEW)
     assert alone.is_weak
     assert "No number stands out; the samples may be one cluster" in alone.reason
     blobs = make_blobs(
         900, centers=[[0, 0], [2.5, 0], [1.2, 2.2]], cluster_std=0.5, random_state=0
     )[0]
     pairs = np.vstack([blobs, random.normal(size=(300, 2)) + 1000])
-    four = choose(pairs, kernel="neighbors", random_state=0)
+    four = choose(pairs, **FEW)
     assert four.n_clusters == 4
     assert not four.is_weak
     assert "Borders between 4 clusters" in four.reason
     few = np.vstack([blobs[::8], pairs[-50:]])
-    within = choose(few, kernel="neighbors", random_state=0)
+    within = choose(few, **FEW)
     assert within.n_clusters == 2
     assert within.is_weak
     assert "4 clusters stand out too" in within.reason

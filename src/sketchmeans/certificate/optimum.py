@@ -34,29 +34,37 @@ def optimum_lower_bound(known: Moments, n_clusters: int) -> float:
     return max(t - most - known.error, trace_form - known.error, 0.0)
 
 
-def _water_fill(floor: FloatArray, zeros: int, total: float) -> float:
-    """Return the least Σx² with Σx = total and x ≥ (floor, 0, …, 0), floors falling.
+class _Vessel:
+    """The least Σx² with Σx = total and x ≥ (floor, 0, …, 0), floors falling, for any total.
 
     The minimum raises the lowest values to one common level, as water fills a vessel. A total
-    below Σ floor cannot be reached and gives infinity.
+    below Σ floor cannot be reached and gives infinity. What does not depend on the total is
+    reckoned once: a bound asks for hundreds, in every fit.
     """
-    spare = total - float(floor.sum())
-    if spare < -1e-12 * max(abs(total), float(floor.sum())):
-        return np.inf
-    rising = floor[::-1]  # lowest first; below them lie the zeros
-    filled, count = 0.0, zeros  # floors under the water sum to ``filled``, ``count`` of them
-    if not len(floor) and not zeros:
-        return 0.0
-    for index, level in enumerate([*rising, np.inf]):
-        # With the water at ``level``, how much lies above the floors that it covers?
-        if count and (np.isinf(level) or level * count - filled >= spare):
-            height = (filled + max(spare, 0.0)) / count
+
+    def __init__(self, floor: FloatArray, zeros: int) -> None:
+        self.total = float(floor.sum())
+        rising = floor[::-1]  # lowest first; below them lie the zeros
+        self._steps: list[tuple[float, int, float, float]] = []
+        filled = 0.0
+        for index, level in enumerate([*rising.tolist(), np.inf]):
+            # Floors under the water at ``level``: how many, and their sum; squares of those above.
             dry = rising[index:]
-            return float(count * height**2 + dry @ dry)
-        if not np.isinf(level):
-            filled += float(level)
-            count += 1
-    return float(floor @ floor)
+            self._steps.append((level, zeros + index, filled, float(dry @ dry)))
+            filled += level
+
+    def squares(self, total: float) -> float:
+        """Return the least Σx²."""
+        spare = total - self.total
+        if spare < -1e-12 * max(abs(total), self.total):
+            return np.inf
+        for level, count, filled, dry in self._steps:
+            # With the water at ``level``, how much lies above the floors that it covers?
+            # Not "at least": whatever is no number is to stay none.
+            if count and not level * count - filled < spare:
+                height = (filled + max(spare, 0.0)) / count
+                return float(count * height**2 + dry)
+        return 0.0  # no floor, and no zero
 
 
 def leading_sum_bound(theta: FloatArray, k: int, t: float, f2: float, m: int) -> float:
@@ -95,10 +103,12 @@ def leading_sum_bound(theta: FloatArray, k: int, t: float, f2: float, m: int) ->
     tail = theta[k:]
     rest = m - k - len(tail)
 
-    def squares(leading: float) -> float:
-        return _water_fill(head, 0, leading) + _water_fill(tail, rest, t - leading)
+    leading, others = _Vessel(head, 0), _Vessel(tail, rest)
 
-    low, high = float(head.sum()), t - float(tail.sum())
+    def squares(total: float) -> float:
+        return leading.squares(total) + others.squares(t - total)
+
+    low, high = leading.total, t - others.total
     if high <= low:
         return max(high, low)
     if squares(high) <= f2:

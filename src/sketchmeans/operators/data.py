@@ -162,14 +162,13 @@ class PointsOperator(KernelOperator):
         ours = self.landmarks_at(points.X[audited_rows(n, seed + 1)]) if fine else self
         measured, spent, count = 0.0, 0, ours.shape[0]
         diagonal, rows = self.diagonal_of(new), slice(0, len(chosen))
+        prepared = ours.prepared(new)
         for start in np.unique(np.linspace(0, count - 1, _AUDITED_BLOCKS).astype(int)):
             theirs = np.arange(int(start), min(int(start) + AUDITED_ROWS, count))
             few = ours.points.at(theirs)
             out = np.empty((len(chosen), len(theirs)), ours.dtype)
             with np.errstate(over="ignore", invalid="ignore"):
-                T = PlainTiles(self.kernel, ours.prepared(new), few)(
-                    rows, slice(0, len(theirs)), out
-                )
+                T = PlainTiles(self.kernel, prepared, few)(rows, slice(0, len(theirs)), out)
                 truth = self.kernel.of(points.exact_block(chosen, ours.points, theirs))
                 other = self.diagonal_of(few.X)
                 measured = max(measured, largest_deviation(T, truth, diagonal, other))
