@@ -128,11 +128,16 @@ def several_on_a_terminal(commands, folder, hidden=()):
     return list(zip(out.split(chr(0))[:-1], err.split(chr(0))[:-1], strict=True))
 
 
+TRACING = "COVERAGE_PROCESS_CONFIG"
+"""The variable by which coverage traces children; who is interrupted must not be, see conftest."""
+
+
 def heeding():
     """Let a child that begins heed signals: under ``nohup`` or in the background some are ignored.
 
     Whoever inherits that keeps to it, and so do our commands.
     """
+    os.environ.pop(TRACING, None)
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
 
@@ -151,7 +156,7 @@ def ctrl_c_on_a_terminal(command, folder):
     process = subprocess.Popen(
         ["bash", "-c", f"exec {command}"],
         cwd=folder,
-        env=environment(folder) | {"TERM": "xterm", "COLUMNS": "120"},
+        env=environment(folder) | {"TERM": "xterm", "COLUMNS": "120", TRACING: ""},
         stdin=slave,
         stdout=slave,
         stderr=slave,
