@@ -24,11 +24,16 @@ def context():
     return found
 
 
+TRACING = "COVERAGE_PROCESS_CONFIG"
+"""The variable by which coverage traces children; who is interrupted must not be, see conftest."""
+
+
 def heeding():
     """Let a child that begins heed signals: under ``nohup`` or in the background some are ignored.
 
     Whoever inherits that keeps to it, and so do our commands.
     """
+    os.environ.pop(TRACING, None)
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
 
@@ -36,6 +41,7 @@ def heeding():
 def _begin(folder, streams):
     """Take files as standard streams, in a session of its own, as a new process in a folder."""
     os.setsid()
+    sys.settrace(None)  # as ``untraced`` of conftest
     heeding()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.chdir(folder)

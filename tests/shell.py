@@ -135,7 +135,7 @@ def ctrl_c_on_a_terminal(command, folder):
     process = subprocess.Popen(
         ["bash", "-c", f"exec {command}"],
         cwd=folder,
-        env=environment(folder) | {"TERM": "xterm", "COLUMNS": "120"},
+        env=environment(folder) | {"TERM": "xterm", "COLUMNS": "120", TRACING: ""},
         stdin=slave,
         stdout=slave,
         stderr=slave,

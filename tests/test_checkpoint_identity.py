@@ -127,6 +127,19 @@ def recursive(g):
     )
 
 
+def made_of(g, *kinds):
+    number = compiled(f"def kernel(self): return {g}")
+    return type("Theirs", (), {kind.__name__: kind(number) for kind in kinds})()
+
+
+def before_its_helper(g):
+    """Return a function that closes over a name which has no value yet."""
+    body = f"return later(A, B, {g})"
+    return compiled(
+        f"def make():\n  def kernel(A, B): {body}\n  return kernel\n  later = 0\nkernel = make()"
+    )
+
+
 KERNELS = {
     "closure": closing,
     "default": lambda g: compiled(f"def kernel(A, B, g={g}): return rbf(A, B, g)", rbf=rbf),
@@ -159,6 +172,11 @@ KERNELS = {
     "number": lambda g: np.array(g),
     "sparse": lambda g: sparse.csr_matrix(np.diag(table(g, 5))),
     "text": lambda g: "x" * 5_000 + str(g),
+    "number of NumPy": np.float64,
+    "property": lambda g: made_of(g, property),
+    "cached property": lambda g: made_of(g, functools.cached_property),
+    "method of a class": lambda g: made_of(g, classmethod, staticmethod),
+    "name without a value": before_its_helper,
 }
 """By what they hold their number, all with a way to make one."""
 

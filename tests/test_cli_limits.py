@@ -206,3 +206,12 @@ def test_texts_are_held_or_in_a_file_by_their_size():
         found = growing.whole()
         assert found.tolist() == [str(row) for row in range(1000)]
         assert (0 < held_bytes(found) < most) if most else held_bytes(found) == 0
+
+
+@pytest.mark.parametrize("gamma", ["0", "-1"])
+def test_a_width_that_is_none_is_refused_in_the_same_words_with_a_limit(gamma, tmp_path):
+    np.save(tmp_path / "data.npy", np.random.default_rng(0).normal(size=(30, 2)))
+    command = ["cluster", tmp_path / "data.npy", "-k", 2, "--kernel", "rbf", f"--gamma={gamma}"]
+    plain = run(*command, code=1).stderr
+    assert f"gamma={gamma}" in plain
+    assert run(*command, "--memory-limit", "1GB", code=1).stderr == plain

@@ -82,3 +82,29 @@ def test_a_refusal_says_what_a_map_takes_without_a_limit(tmp_path):
     options = {"kernel_params": {"n_graphs": 1, "n_anchors": 5}, "measure": False}
     with pytest.raises(MemoryError, match="beside the pages of the file, which do not count"):
         plan(X, 3, memory_limit="2MB", **options)
+
+
+def test_parquet_files_of_a_folder_that_do_not_go_together_are_refused(tmp_path):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    first = {"a": np.arange(9.0), "b": np.arange(9.0)}
+    for name, second, said in (
+        ("other", {"a": np.arange(9.0), "c": np.arange(9.0)}, r"different columns: \['a', 'c'\]"),
+        ("typed", {"a": np.arange(9.0), "b": np.arange(9)}, "have different columns"),
+    ):
+        (tmp_path / name).mkdir()
+        parquet.write_table(pa.table(first), tmp_path / name / "0.parquet")
+        parquet.write_table(pa.table(second), tmp_path / name / "1.parquet")
+        with pytest.raises(ValueError, match=said):
+            KernelKMeans(2).fit(tmp_path / name)
+    parquet.write_table(pa.table({"a": [1.0], "word": ["x"]}), tmp_path / "text.parquet")
+    with pytest.raises(ValueError, match=r"column 'word' of .* holds string, and kernels need num"):
+        KernelKMeans(2).fit(tmp_path / "text.parquet")
+
+
+def test_slices_that_are_no_rows_are_refused():
+    class Odd(Recorded):
+        def __getitem__(self, rows):
+            return super().__getitem__(rows)[:, :-1]
+
+    with pytest.raises(ValueError, match=r"came as an array of shape .* X\[start:stop\] must give"):
+        KernelKMeans(3, random_state=0).fit(Odd(rows(300)))

@@ -108,3 +108,14 @@ def test_the_command_line_takes_an_encoding_and_tells_a_guess(tmp_path):
     assert "byte 0xdf is taken for 'ß'. Say --encoding if that is wrong." in shown.stderr
     shown = sketchmeans("cluster", tmp_path / "data.csv", "-k", 2, "--encoding", "latin-1")
     assert shown.stderr == ""
+
+
+def test_json_lines_whose_first_letters_are_plain_are_read_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("sketchmeans.io.encoding.LOOKED_AT", 64)
+    rows = [json.dumps({"id": str(row), "a": row**2}) for row in range(20)]
+    path = tmp_path / "data.jsonl"
+    path.write_bytes("\n".join([*rows, '{"id": "Zoë", "a": 400}']).encode("cp1252"))
+    table = read_table(path, id_column="id")
+    assert table.ids[-1] == "Zoë"
+    assert table.X.ravel().tolist() == [row**2 for row in range(21)]
+    assert "is not UTF-8 and is read as cp1252: byte 0xeb" in table.notes[0]

@@ -138,6 +138,17 @@ def test_of_two_processes_that_save_at_once_one_wins(model, tmp_path):
     assert sorted(map(int, won)) == list(range(50))
 
 
+def test_a_name_that_was_taken_in_vain_is_given_back(tmp_path, monkeypatch):
+    def refused(*paths):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    monkeypatch.setattr(files.Path, "replace", refused)
+    with pytest.raises(PermissionError):
+        files.write_whole(tmp_path / "labels.csv", "id,label", way_out="Give --force.")
+    assert os.listdir(tmp_path) == []
+
+
 def test_files_have_the_permissions_of_any_other_new_file(tmp_path):
     files.write_whole(tmp_path / "text.md", "text")
     (tmp_path / "other.md").touch()

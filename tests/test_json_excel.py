@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import re
 import sys
 
 import numpy as np
@@ -188,3 +189,33 @@ def test_odd_names_and_many_columns_come_through(tmp_path):
     assert table.names == ("<b>&", "größe", "spaces", "日本")
     wide = [[f"x{index}" for index in range(1000)], list(range(1000)), list(range(1000, 2000))]
     np.testing.assert_array_equal(read_table(workbook(tmp_path, *wide)).X, wide[1:])
+
+
+def test_texts_that_cells_share_are_read_as_excel_writes_them(tmp_path):
+    # A header in two runs of letters, an id with its reading in another script, and one of spaces.
+    words = (
+        "<sst><si><t>name</t></si><si><r><t>wei</t></r><r><t>ght</t></r></si>"
+        "<si><t>東京</t><rPh sb='0' eb='2'><t>トウキョウ</t></rPh></si>"
+        '<si><t xml:space="preserve"> Oslo </t></si><si><t/></si></sst>'
+    )
+    cells = (
+        '<row r="1"><c r="A1" t="s"><v>0</v></c><c r="B1" t="s"><v>1</v></c></row>'
+        '<row r="2"><c r="A2" t="s"><v>2</v></c><c r="B2"><v>1.5</v></c></row>'
+        '<row r="3"><c r="A3" t="s"><v>3</v></c><c r="B3" t="s"><v>4</v></c></row>'
+    )
+    book = xlsx_bytes(cells, changed=[("xl/sharedStrings.xml", words)])
+    (tmp_path / "data.xlsx").write_bytes(book)
+    table = read_table(tmp_path / "data.xlsx", id_column="name", impute=9)
+    assert table.names == ("weight",)
+    assert [one.strip() for one in table.ids] == ["東京", "Oslo"]
+    np.testing.assert_array_equal(table.X, [[1.5], [9]])
+
+
+def test_a_date_far_beyond_all_years_is_told_in_days(tmp_path):
+    styles = '<styleSheet><cellXfs><xf numFmtId="0"/><xf numFmtId="14"/></cellXfs></styleSheet>'
+    cells = '<row r="1"><c r="A1" s="1"><v>{}</v></c></row><row r="2"><c r="A2"><v>1</v></c></row>'
+    for value, shown in (("1e9", "1e+09 days"), ("45351", "2024-02-29"), ("0.5", "12:00:00")):
+        book = xlsx_bytes(cells.format(value), changed=[("xl/styles.xml", styles)])
+        (tmp_path / "data.xlsx").write_bytes(book)
+        with pytest.raises(ValueError, match=f"holds '{re.escape(shown)}' in row 1"):
+            read_table(tmp_path / "data.xlsx", header=False)

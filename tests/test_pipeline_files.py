@@ -208,6 +208,18 @@ REFUSED = {
         ValueError,
         r"drop=\['red', 'x'\] of a OneHotEncoder cannot be saved",
     ),
+    "large numbers": (
+        lambda: [OneHotEncoder()],
+        lambda: 2**53 + np.arange(80)[:, None] % 2,
+        ValueError,
+        "a OneHotEncoder of whole numbers beyond",
+    ),
+    "filled by bytes": (
+        lambda: [SimpleImputer(fill_value=b"x")],
+        gaps,
+        ValueError,
+        r"fill_value=b'x' of a SimpleImputer cannot be saved",
+    ),
 }
 
 
@@ -226,6 +238,13 @@ def test_a_pipeline_of_more_categories_than_a_file_holds_is_refused(tmp_path):
     last = ours(kernel="linear").fit(np.eye(4))
     with pytest.raises(ValueError, match="8 columns of up to 70,000 categories are more than a fi"):
         save(make_pipeline(encoder, last), tmp_path / "model.skm")
+
+
+def test_a_pipeline_that_also_transforms_other_arguments_is_refused(tmp_path):
+    pipeline = make_pipeline(StandardScaler(), ours()).fit(numbers())
+    pipeline.transform_input = ["sample_weight"]
+    with pytest.raises(ValueError, match="a pipeline with transform_input cannot be saved"):
+        save(pipeline, tmp_path / "model.skm")
 
 
 def test_a_pipeline_that_is_not_fitted_or_not_ours_is_refused(tmp_path):

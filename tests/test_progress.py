@@ -133,14 +133,16 @@ def test_scikit_learns_callbacks_are_told(blobs):
     assert listener.torn == 1
 
 
-def test_the_progress_of_several_passes_only_rises():
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_the_progress_of_several_passes_only_rises(n_threads):
     seen = []
-    run = Run(2, progress=lambda done, total: seen.append(done / total))
+    run = Run(n_threads, progress=lambda done, total: seen.append(done / total))
     operator = DataOperator(np.random.default_rng(0).normal(size=(900, 3)), Gaussian(0.5))
     one_pass(operator, make_sketch("hadamard", 900, 8, 0), rank=4, n_passes=3, run=run)
     assert seen == sorted(seen)
-    assert seen[-1] == 1
-    assert sum(1 / 3 < share < 2 / 3 for share in seen) > 1
+    assert {1 / 3, 2 / 3, 1} <= set(seen)
+    # Of several threads another may do all of a pass while the one that tells waits for its turn.
+    assert n_threads > 1 or sum(1 / 3 < share < 2 / 3 for share in seen) > 1
 
 
 def models():

@@ -261,10 +261,6 @@ def _of_labels(
             )
         table = read(data, quiet=quiet, **reading, label_column=source["cluster_column"])
         return table, table.labels
-    found = read_clusters(source["labels"], reading.get("id_column"))
+    found = read_clusters(source["labels"], reading.get("id_column"), reading.get("encoding"))
     table = read(data, quiet=quiet, **reading)
-    clusters = found.of(table)
-    try:
-        return table, clusters.astype(int)
-    except ValueError:  # they are names
-        return table, clusters
+    return table, found.of(table)

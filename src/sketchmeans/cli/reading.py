@@ -144,7 +144,8 @@ def refuse_early(made: Callable[[], Any], shape: tuple[int, int], dtype: Any) ->
         return  # which the fit itself tells
     large = streamable(model) and n * p * dtype.itemsize > most_in_memory(model.memory_limit)
     kind = Kind(shape, dtype, None, 0, in_memory=False, spills=large)
-    spread = 1.0 if isinstance(model.gamma, str) else 1 / (2 * p * model.gamma) ** 0.5
+    is_width = not isinstance(model.gamma, str) and p * model.gamma > 0
+    spread = 1 / (2 * p * model.gamma) ** 0.5 if is_width else 1.0
     with suppress(ValueError, TypeError):  # the checks of the data themselves say it better
         plan(Outline.unread(kind, spread), model, measure=False)
 

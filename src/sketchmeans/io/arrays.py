@@ -40,15 +40,8 @@ class ArraySource(MatrixSource):
     def _load(self) -> Any:
         """Return the data; set labels and names that came with them."""
         file = self.file
-        file.handle.seek(0)
-        dtype, shape, fortran = read_header(file.handle, file.name)
+        dtype, shape, fortran = sized_header(file)
         declared = math.prod(shape) * dtype.itemsize
-        held = file.size - file.handle.tell()
-        if declared != held:
-            raise DataError(
-                f"{file.name} declares an array of {' × '.join(map(str, shape))} {dtype} numbers, "
-                f"which is {declared:,} bytes, and holds {held:,}: it is damaged or cut off."
-            )
         if not declared or file.room.scratch is None or file.room.fits(declared):
             return check_table(filled(file.handle, dtype, shape, fortran), file.name)
         order: Any = "F" if fortran else "C"
@@ -163,6 +156,20 @@ class ArchiveSource(ArraySource):
                 raise DataError(f"{name} declares to be larger than its archive: it is damaged.")
             room = self.file.room if table else IN_MEMORY
             return filled(stream, dtype, shape, fortran, room)
+
+
+def sized_header(file: DataFile) -> tuple[Any, tuple[int, ...], bool]:
+    """Return what the array of an NPY file is, which is all that the file holds."""
+    file.handle.seek(0)
+    dtype, shape, fortran = read_header(file.handle, file.name)
+    declared = math.prod(shape) * dtype.itemsize
+    held = file.size - file.handle.tell()
+    if declared != held:
+        raise DataError(
+            f"{file.name} declares an array of {' × '.join(map(str, shape))} {dtype} numbers, "
+            f"which is {declared:,} bytes, and holds {held:,}: it is damaged or cut off."
+        )
+    return dtype, shape, fortran
 
 
 def read_header(stream: Any, name: str) -> tuple[Any, tuple[int, ...], bool]:

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import csv
 import os
+import re
+import warnings
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sketchmeans._arrays import Array
+from sketchmeans.io.arrays import filled, sized_header
 from sketchmeans.io.dialect import LOOKED_AT, SPACES, guess_delimiter
+from sketchmeans.io.encoding import TextFile, Undecodable
 from sketchmeans.io.extras import arrow
 from sketchmeans.io.formats import by_extension
 from sketchmeans.io.limits import DataError
+from sketchmeans.io.opening import DataFile, damage_told, open_data
 from sketchmeans.io.table import TableData
 from sketchmeans.text import called, counted, printable
 
+Columns = list[tuple[str, list[str]]]
+
 NAMES = ("cluster", "label", "labels", "clusters")
 """What the column of clusters may be called; of other names the last column is meant."""
+_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+"""A whole number as it is written by programs; ``01`` may be another cluster than ``1``."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +42,11 @@ class ClusterFile:
     keys: list[str] | None = None
 
     def of(self, table: TableData) -> Array:
-        """Return the clusters of the rows of a table, in its order, as text."""
+        """Return the clusters of the rows of a table, in its order: whole numbers, or text."""
+        found = self._matched(table)
+        return found.astype(int) if all(map(_WHOLE.fullmatch, self.clusters)) else found
+
+    def _matched(self, table: TableData) -> Array:
         if self.keys is None:
             if len(self.clusters) != table.n_rows:
                 raise DataError(
@@ -71,68 +83,82 @@ class ClusterFile:
         return table.ids
 
 
-def read_clusters(path: str | os.PathLike[str], id_column: str | None = None) -> ClusterFile:
+def read_clusters(
+    path: str | os.PathLike[str], id_column: str | None = None, encoding: str | None = None
+) -> ClusterFile:
     """Read a file of clusters: NPY, CSV, TSV, Parquet or Feather, with ids of rows or without.
 
     The ids are in the column of this name, if there is one; else the numbers of rows in ``row``,
-    or ids in the first column that holds no clusters.
+    or ids in the first column that holds no clusters. The encoding of text is guessed if it is
+    not given.
     """
     name, format = os.fspath(path), by_extension(Path(path).suffix)
-    if format == "npy":
-        array = np.load(path, allow_pickle=False)
-        if array.ndim != 1:
-            raise DataError(f"{name} holds an array of shape {array.shape}: one label a row.")
-        return ClusterFile(name, [str(value) for value in array.tolist()])
-    if format in ("csv", "tsv"):
-        expected = "," if format == "csv" else "\t"
-        with Path(path).open(encoding="utf-8-sig", newline="") as text:
-            mark = guess_delimiter(list(islice(text, LOOKED_AT)), expected, cut=False)
-            text.seek(0)
-            # Spaces may stand in the names of clusters.
-            rows = list(csv.reader(text, delimiter=expected if mark == SPACES else mark))
-        columns = _text_columns(name, [row for row in rows if row])
-    elif format in ("parquet", "feather", "arrow"):
-        columns = _arrow_columns(path, format)
-    else:
+    if format not in ("npy", "csv", "tsv", "parquet", "feather", "arrow"):
         raise DataError(
             f"labels are not read from {name}: give .csv, .tsv, .parquet, .feather or .npy."
         )
-    names = list(columns)
-    chosen = next((one for one in NAMES if one in columns), names[-1])
+    with open_data(path, format) as file, damage_told(file, "its name must end as its format does"):
+        if format == "npy":
+            array = filled(file.handle, *sized_header(file))
+            if array.ndim != 1:
+                raise DataError(f"{name} holds an array of shape {array.shape}: one label a row.")
+            return ClusterFile(name, [str(value) for value in array.tolist()])
+        columns = (
+            _text_columns(file, encoding) if format in ("csv", "tsv") else _arrow_columns(file)
+        )
+    names = [title for title, _ in columns]
+    if not names:
+        raise DataError(f"{name} has no columns.")
+    chosen = next((one for one in NAMES if one in names), names[-1])
     others = [one for one in names if one != chosen]
-    if not others:
-        return ClusterFile(name, columns[chosen])
-    key = next((one for one in (id_column, "row") if one in others), others[0])
-    return ClusterFile(name, columns[chosen], key or None, columns[key])
+    key = next((one for one in (id_column, "row", *others) if one in others), None)
+    for title in (chosen, key):
+        if names.count(title) > 1:
+            raise DataError(f"{name} has {names.count(title)} columns {title!r}: which is meant?")
+    values = dict(columns)
+    return ClusterFile(name, values[chosen], key or None, None if key is None else values[key])
 
 
-def _text_columns(name: str, rows: list[list[str]]) -> dict[str, list[str]]:
-    """Return columns of text by their names: those of the first row, unless it holds a number."""
+def _text_columns(file: DataFile, encoding: str | None) -> Columns:
+    """Return columns of text with their names: those of the first row, unless it holds a number."""
+    text = TextFile(file, encoding)
+    try:
+        lines = list(text.lines())
+    except Undecodable as error:
+        if not text.settle(error):
+            raise
+        lines = list(text.lines())
+    if text.note is not None:
+        warnings.warn(text.note, stacklevel=3)
+    expected = "," if file.format == "csv" else "\t"
+    mark = guess_delimiter(lines[:LOOKED_AT], expected, cut=False)
+    # Spaces may stand in the names of clusters.
+    rows = [row for row in csv.reader(lines, delimiter=expected if mark == SPACES else mark) if row]
     if not rows:
-        raise DataError(f"{name} is empty.")
+        raise DataError(f"{file.name} is empty.")
     width = len(rows[0])
     for number, row in enumerate(rows, start=1):
         if len(row) != width:
-            raise DataError(f"{name} has {len(row)} fields in row {number}, and {width} before.")
+            fields = counted(len(row), "field")
+            raise DataError(f"{file.name} has {fields} in row {number}, and {width} before.")
     if rows[0][-1].lstrip("-").isdigit():
         # The first column holds keys that have no name, then.
         header = ["", *(str(index) for index in range(1, width - 1)), "cluster"][-width:]
     else:
         header, rows = rows[0], rows[1:]
-    return {title: [row[index] for row in rows] for index, title in enumerate(header)}
+    return [(title, [row[index] for row in rows]) for index, title in enumerate(header)]
 
 
-def _arrow_columns(path: Any, format: str) -> dict[str, list[str]]:
+def _arrow_columns(file: DataFile) -> Columns:
+    """Return columns as text with their names; what is missing is empty."""
     arrow()
-    if format == "parquet":
-        from pyarrow import parquet
+    from pyarrow import feather, parquet
 
-        frame = parquet.read_table(path)
+    if file.format == "parquet":
+        frame = parquet.ParquetFile(file.handle).read()
     else:
-        from pyarrow import feather
-
-        frame = feather.read_table(path)
-    return {
-        name: [str(value) for value in frame.column(name).to_pylist()]
-        for name in frame.column_names
-    }
+        frame = feather.read_table(file.handle)
+    return [
+        (title, ["" if value is None else str(value) for value in column.to_pylist()])
+        for title, column in zip(frame.column_names, frame.columns, strict=True)
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import shutil
@@ -151,3 +152,31 @@ def _format_of(
         else f"the format of {path} cannot be told from its name. Say {called('format')} with one "
         f"of: {', '.join(FORMATS)}."
     )
+
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors of a disk that is full: nothing is wrong with the file that is read."""
+
+
+@contextmanager
+def damage_told(file: DataFile, way_out: str | None = None) -> Iterator[None]:
+    """Turn the errors of parsers, which raise all kinds on damaged files, into one sentence."""
+    try:
+        yield
+    except (DataError, ImportError, FileNotFoundError):
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in NO_ROOM:
+            if "scratch" in str(error):
+                raise
+            raise OSError(
+                error.errno,
+                f"there is no room for the rows of {file.name} in a scratch file in "
+                f"{tempfile.gettempdir()}. Make some, or set TMPDIR to a folder that has it",
+            ) from error
+        reason = (str(error).splitlines() or [""])[0][:200] or type(error).__name__
+        otherwise = way_out or f"say {called('format')} if the name misleads"
+        raise DataError(
+            f"{file.name} cannot be read as {file.format}: {reason.rstrip('.')}. It is damaged or "
+            f"of another format; {otherwise}."
+        ) from error

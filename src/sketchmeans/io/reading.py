@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import csv
-import errno
 import os
-import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -30,7 +28,7 @@ from sketchmeans.io.columns import choose_columns
 from sketchmeans.io.formats import FORMATS
 from sketchmeans.io.limits import DataError
 from sketchmeans.io.missing import Gaps, complete
-from sketchmeans.io.opening import DataFile, open_data
+from sketchmeans.io.opening import DataFile, damage_told, open_data
 from sketchmeans.io.room import Room
 from sketchmeans.io.source import Source, quoted, typed_column, unnamed
 from sketchmeans.io.table import TableData
@@ -139,7 +137,7 @@ def read_table(
     chosen = _Chosen(columns, id_column, label_column, categorical, extra)
     with open_data(path, format) as opened:
         file = opened if room is None else replace(opened, room=room)
-        with _damage_told(file):
+        with damage_told(file):
             source = _source(file, options, extra, trained_base)
         with _noted(source):
             table = _read(source, chosen, expected, n_features, encoded)
@@ -178,7 +176,7 @@ def _read(
     if n_features is not None:
         expected, source.n_wanted, places = collapsed(expected, n_features, encoded)
         source.may_widen &= not places
-    with _damage_told(source.file):
+    with damage_told(source.file):
         features, kept = choose_columns(
             source, chosen.columns, chosen.id_column, chosen.label_column, expected
         )
@@ -229,33 +227,6 @@ def _for_others(option: str, format: str) -> str:
         both = f"{setting('header', True)} and {setting('header', False)}"
         return f"{both} are for {formats}, not for {format}."
     return f"{flag} is for {formats}, not for {format}."
-
-
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""Errors of a disk that is full: nothing is wrong with the file that is read."""
-
-
-@contextmanager
-def _damage_told(file: DataFile) -> Iterator[None]:
-    """Turn the errors of parsers, which raise all kinds on damaged files, into one sentence."""
-    try:
-        yield
-    except (DataError, ImportError, FileNotFoundError):
-        raise
-    except Exception as error:
-        if isinstance(error, OSError) and error.errno in NO_ROOM:
-            if "scratch" in str(error):
-                raise
-            raise OSError(
-                error.errno,
-                f"there is no room for the rows of {file.name} in a scratch file in "
-                f"{tempfile.gettempdir()}. Make some, or set TMPDIR to a folder that has it",
-            ) from error
-        reason = (str(error).splitlines() or [""])[0][:200] or type(error).__name__
-        raise DataError(
-            f"{file.name} cannot be read as {file.format}: {reason.rstrip('.')}. It is damaged or "
-            f"of another format; say {called('format')} if the name misleads."
-        ) from error
 
 
 @contextmanager

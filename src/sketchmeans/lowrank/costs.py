@@ -40,11 +40,6 @@ class Expected:
     def __add__(self, other: Expected) -> Expected:
         return Expected(self.least + other.least, self.most + other.most)
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether the data decide nothing."""
-        return self.least == self.most
-
 
 def one_pass_costs(operator: KernelOperator, ask: Request) -> Expected:
     """n_passes passes."""
