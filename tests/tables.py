@@ -14,13 +14,14 @@ from pyarrow import feather, parquet
 
 RANDOM = np.random.default_rng(3)
 X = RANDOM.normal(size=(60, 4)) * [1, 10, 1e-3, 1e6]
+X.flags.writeable = False  # every test of these files shares it
 NAMES = ["a", "b", "c", "d"]
 IDS = [f"r{index}" for index in range(60)]
 CLASSES = ["left", "right"] * 30
 
 
 def frame():
-    return pd.DataFrame(X, columns=NAMES)
+    return pd.DataFrame(X, columns=NAMES, copy=True)  # pandas before 3 would write into X
 
 
 def full_frame():

@@ -16,7 +16,7 @@ import shell
 from sketchmeans import FullKernelKMeans, KernelEmbedding, KernelKMeans
 from sketchmeans.engine.run import Run
 from sketchmeans.estimators.fitted import predicted
-from sketchmeans.estimators.progress import FitProgress, WholeFit
+from sketchmeans.estimators.progress import Bar, FitProgress, WholeFit
 from sketchmeans.kernels import KERNELS
 from sketchmeans.kernels.definitions import Gaussian
 from sketchmeans.lowrank import METHODS
@@ -68,6 +68,13 @@ def test_verbose_writes_a_line_a_stage_where_there_is_no_terminal(capsys):
         "refine",
         "certify",
     ]
+
+
+def test_a_line_is_written_when_its_stage_has_ended_though_the_stream_is_buffered():
+    held = io.BytesIO()
+    bar = Bar(io.TextIOWrapper(io.BufferedWriter(held)))
+    bar.show("kernel passes", 1, 1)
+    assert held.getvalue().startswith(b"kernel passes: done at ")
 
 
 class Terminal(io.StringIO):

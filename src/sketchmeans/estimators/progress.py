@@ -236,6 +236,7 @@ class Bar:
         elif done == total and name not in self._tasks:
             self._tasks[name] = True
             self._stream.write(f"{name}: done at {time.perf_counter() - self._started:.1f} s\n")
+            self._stream.flush()
 
     def close(self) -> None:
         """Leave the terminal as it was."""
