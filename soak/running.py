@@ -17,7 +17,7 @@ Cases = Iterator[tuple[str, list[str]]]
 """Each case: its kind, and what was broken in it."""
 
 HANG = 600.0
-"""Seconds after which a case is taken for one that hangs."""
+"""Seconds after which a case is taken for one that hangs, unless its check says otherwise."""
 SHOWN = 20
 """Violations of a check that are printed in full."""
 
@@ -30,6 +30,8 @@ class Check:
     """How many, unless asked otherwise."""
     run: Callable[[int, int], Cases]
     """From a seed and a number of cases to these."""
+    hang: float = HANG
+    """Seconds after which a case is taken for one that hangs."""
 
 
 @dataclass
@@ -74,10 +76,10 @@ def run_part(
 def _run(found: Found, check: Check, seed: int, seconds: float) -> Found:
     start = time.monotonic()
     print(f"{found.part}, {found.name}: up to {found.asked:,} cases, seed {seed}", flush=True)
-    faulthandler.dump_traceback_later(HANG, exit=True, file=sys.__stderr__)
+    faulthandler.dump_traceback_later(check.hang, exit=True, file=sys.__stderr__)
     try:
         for kind, broken in check.run(seed, found.asked):
-            faulthandler.dump_traceback_later(HANG, exit=True, file=sys.__stderr__)
+            faulthandler.dump_traceback_later(check.hang, exit=True, file=sys.__stderr__)
             found.kinds[kind] += 1
             for text in broken:
                 found.violations.append(text)

@@ -17,6 +17,9 @@ from soak.running import Cases, Check
 
 ROOT = Path(__file__).parents[1]
 SECONDS = 1500
+"""For one process of pytest, which ends a test that hangs after 300 by itself."""
+DRAWS = 10
+"""That one process takes: to start two workers and make shared data for each draw takes longer."""
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)(.*)$", re.MULTILINE)
 PROPERTIES = ("tests/test_properties.py", "tests/test_fit_properties.py")
 
@@ -24,15 +27,19 @@ PROPERTIES = ("tests/test_properties.py", "tests/test_fit_properties.py")
 def _tested(arguments: list[str], **environment: str) -> tuple[int, list[str]]:
     """Run pytest; return how many tests passed, and what failed."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rfE", "--tb=line"]
-    out = subprocess.run(
-        [*command, *arguments],
-        env={**os.environ, **environment},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=SECONDS,
-    )
+    try:
+        out = subprocess.run(
+            [*command, "--dist=worksteal", *arguments],
+            env={**os.environ, "COLUMNS": "500", **environment},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=SECONDS,
+        )
+    except subprocess.TimeoutExpired as error:
+        said = error.stdout if isinstance(error.stdout, bytes) else b""
+        return 0, [f"pytest hangs: {said.decode(errors='replace')[-500:]}"]
     failed = [f"{name}{why}" for name, why in FAILED.findall(out.stdout)]
     if out.returncode not in (0, 1) or (out.returncode == 1 and not failed):
         failed.append(f"pytest ended with {out.returncode}: {out.stdout[-500:]}{out.stderr[-500:]}")
@@ -46,12 +53,21 @@ def _takes_seeds(path: Path) -> bool:
 
 
 def statistical(seed: int, count: int) -> Cases:
-    """Run the statistical tests with so many draws, from the seed on."""
+    """Run the statistical tests with so many draws, from the seed on; a case is all of a draw."""
     # To look for them in all files would take longer than most of them.
     files = [str(path) for path in sorted(ROOT.glob("tests/test_*.py")) if _takes_seeds(path)]
-    for draw in range(seed, seed + count):
-        passed, failed = _tested(files, SKETCHMEANS_SEED=str(draw))
-        yield f"of {passed + len(failed)} tests", [f"draw {draw}: {text}" for text in failed]
+    for first in range(seed, seed + count, DRAWS):
+        draws = range(first, min(first + DRAWS, seed + count))
+        passed, failed = _tested(files, SKETCHMEANS_SEED=f"{draws[0]}-{draws[-1]}")
+        tests = (passed + len(failed)) // len(draws)
+        broken = {draw: [text for text in failed if _draw(text, first) == draw] for draw in draws}
+        yield from ((f"of {tests} tests", texts) for texts in broken.values())
+
+
+def _draw(text: str, otherwise: int) -> int:
+    """Return the draw of a test that failed, or the other if that was no test but pytest itself."""
+    found = re.search(r"draw=(\d+)", text)
+    return int(found[1]) if found else otherwise
 
 
 def properties(seed: int, count: int) -> Cases:
@@ -63,6 +79,6 @@ def properties(seed: int, count: int) -> Cases:
 
 
 CHECKS = {
-    "statistical tests": Check(100, statistical),
-    "properties": Check(100, properties),
+    "properties": Check(100, properties, hang=SECONDS + 60),
+    "statistical tests": Check(100, statistical, hang=SECONDS + 60),
 }

@@ -24,20 +24,32 @@ THREADED = {"test_determinism", "test_engine", "test_threads"}
 """Files whose subject is threads: BLAS has as many in them as it would have anywhere."""
 
 
-SEED = os.environ.get("SKETCHMEANS_SEED")
-"""Other draws for the statistical tests, those that take ``seeds``; then these alone are run."""
+DRAWS = os.environ.get("SKETCHMEANS_SEED")
+"""Draws for the statistical tests, those that take ``seeds``: one, "7", or several, "0-9".
+
+Then these tests alone are run, each once a draw.
+"""
 
 
 @pytest.fixture
-def seeds():
-    """Return so many seeds: 0, 1, …, or those of the draw that SKETCHMEANS_SEED names."""
-    first = 10_000 * int(SEED or 0)
+def seeds(request):
+    """Return so many seeds: 0, 1, …, or those of a draw that SKETCHMEANS_SEED names."""
+    first = 10_000 * getattr(request, "param", 0)
     return lambda count: range(first, first + count)
+
+
+def pytest_generate_tests(metafunc):
+    """Run a statistical test once for each draw that is asked for."""
+    if DRAWS is not None and "seeds" in metafunc.fixturenames:
+        first, _, last = DRAWS.partition("-")
+        draws = range(int(first), int(last or first) + 1)
+        names = [f"draw={draw}" for draw in draws]
+        metafunc.parametrize("seeds", draws, ids=names, indirect=True)
 
 
 def pytest_collection_modifyitems(items):
     """Begin with the long files; xdist hands files out in this order, see pyproject.toml."""
-    if SEED is not None:
+    if DRAWS is not None:
         items[:] = [item for item in items if "seeds" in getattr(item, "fixturenames", ())]
     names = [f"test_{name}" for name in LONG]
     items.sort(key=lambda item: names.index(item.path.stem) if item.path.stem in names else 99)

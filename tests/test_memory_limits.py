@@ -87,6 +87,8 @@ for case in json.load(sys.stdin):
         make(1)().fit(data, sample_weight=weights)
     except MemoryError as error:
         least = parse_bytes(re.search(r"need ([0-9.e+]+ \w+)", str(error))[1])
+    else:
+        raise AssertionError(f"a limit of one byte is not refused: {case}")
     limit = int(1.006 * least)  # the message rounds
     peak, planned = measure(make(limit), data, weights)
     print(json.dumps([peak, planned, limit]), flush=True)

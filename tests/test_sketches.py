@@ -64,8 +64,7 @@ def columns_of_the_transform(sketch):
 
 
 @pytest.mark.parametrize("name", SKETCHES)
-@pytest.mark.parametrize("subspace", ["spread", "coherent", "of the transform"])
-def test_the_distortion_of_a_subspace_keeps_to_theory(name, subspace, seeds):
+def test_the_distortion_of_a_subspace_keeps_to_theory(name, seeds):
     """Singular values of ΩᵀU/√width lie within 1 ± (√(k/s) + t), t from the failure probability.
 
     The bound is that of a Gaussian matrix (Davidson–Szarek) with failure probability 1e-6, which
@@ -84,10 +83,12 @@ def test_the_distortion_of_a_subspace_keeps_to_theory(name, subspace, seeds):
     slack = np.sqrt(k / width) + np.sqrt(2 * np.log(2 / 1e-6) / width)
     for seed in seeds(20):
         sketch = SKETCHES[name](n, width, seed)
-        U, _ = np.linalg.qr(bases[subspace](sketch))
-        sizes = np.linalg.svd(sketch.matrix.T @ U / scale, compute_uv=False)
-        assert 1 - slack <= sizes.min()
-        assert sizes.max() <= 1 + slack
+        transposed = sketch.matrix.T.astype(float)  # takes longest: all subspaces share it
+        for subspace, basis in bases.items():
+            U, _ = np.linalg.qr(basis(sketch))
+            sizes = np.linalg.svd(transposed @ U / scale, compute_uv=False)
+            assert 1 - slack <= sizes.min(), subspace
+            assert sizes.max() <= 1 + slack, subspace
 
 
 @pytest.mark.parametrize("bits", range(11))

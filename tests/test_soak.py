@@ -2,8 +2,10 @@
 
 import itertools
 
+import numpy as np
 import pytest
 from soak import __main__ as command
+from soak import memory, seeds
 from soak.registry import PARTS, checks_of
 from soak.running import Check, Found, run_part, table
 
@@ -58,3 +60,47 @@ def test_time_that_is_up_ends_a_part_and_is_told(capsys):
     assert 0 < found.cases < 10**9
     assert "of 1,000,000,000, the time was up" in found.row()
     assert "violations, 0 hangs" in table([Found("files", "nothing", 0), found], 0)
+
+
+def test_memory_brings_every_two_options_together():
+    random = np.random.default_rng(1)
+    possible = set().union(*(memory.pairs(memory.drawn(random)) for _ in range(4000)))
+    (check,) = checks_of("memory").values()
+    met = set().union(*map(memory.pairs, memory.spread(0, check.cases)))
+    assert possible <= met
+
+
+def test_memory_goes_on_after_a_case_that_ends_its_process(monkeypatch):
+    """One case is kept, one breaks its limit, one ends the process that measures."""
+    script = """
+import json, sys
+for case in json.load(sys.stdin):
+    print(json.dumps(case["sizes"]) if case["sizes"] else sys.exit("no room"), flush=True)
+"""
+    sizes = iter([[1, 2, 3], [], [3, 2, 3], [1, 2, 3]])
+    monkeypatch.setattr(memory.test_memory_limits, "MEASURE", script)
+    monkeypatch.setattr(
+        memory, "spread", lambda *_: ({"kernel": "rbf", "sizes": size} for size in sizes)
+    )
+    told = [broken for _, broken in memory.limited(0, 4)]
+    assert [len(broken) for broken in told] == [0, 1, 1, 0]
+    assert "ended with 1: no room" in told[1][0]
+    assert "peak / plan / limit 0.0 / 0.0 / 0.0 MB" in told[2][0]
+
+
+def test_a_statistical_test_that_fails_is_told_with_its_draw(monkeypatch):
+    failed = ["tests/test_a.py::test_b[early-draw=12] - assert 1", "tests/test_a.py - SyntaxError"]
+    asked = []
+
+    def tested(files, **environment):
+        asked.append(environment["SKETCHMEANS_SEED"])
+        return (40, []) if len(asked) == 2 else (98, failed)
+
+    monkeypatch.setattr(seeds, "_tested", tested)
+    found = list(seeds.statistical(4, 14))
+    assert asked == ["4-13", "14-17"]
+    assert [kind for kind, _ in found] == ["of 10 tests"] * 14
+    assert {4 + place: broken for place, (_, broken) in enumerate(found) if broken} == {
+        4: failed[1:],
+        12: failed[:1],
+    }
