@@ -20,7 +20,7 @@ from unittest.mock import patch
 import numpy as np
 from click.testing import CliRunner
 
-from forked import heeding
+from forked import TRACING, heeding
 from sketchmeans.cli import cli, main
 
 APART = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}

@@ -112,7 +112,7 @@ def read_clusters(
     chosen = next((one for one in NAMES if one in names), names[-1])
     others = [one for one in names if one != chosen]
     key = next((one for one in (id_column, "row", *others) if one in others), None)
-    for title in (chosen, key):
+    for title in (chosen,) if key is None else (chosen, key):
         if names.count(title) > 1:
             raise DataError(f"{name} has {names.count(title)} columns {title!r}: which is meant?")
     values = dict(columns)
