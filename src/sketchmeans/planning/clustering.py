@@ -24,6 +24,7 @@ from sketchmeans.estimators.many_rows import (
     walked_rows,
 )
 from sketchmeans.operators import (
+    CallableOperator,
     NeighborOperator,
     PrecomputedOperator,
     SparseOperator,
@@ -116,9 +117,13 @@ class Clustering:
         return total
 
     def _embedded(self, count: int) -> Any:
-        """Return the embedding of so many rows, most of them new to the model that embeds them."""
+        """Return the embedding of so many rows, most of them new to the model that embeds them.
+
+        Of fewer where there are no more, or where somebody's own function would take long.
+        """
         small, operator = self._small, self.seen.operator
-        if count <= len(small.labels_) or operator.data is None:
+        given = operator.data is None or isinstance(operator, CallableOperator)
+        if given or count <= len(small.labels_):
             return small.embedding_[:count]
         return small.transform(sample_rows(operator, count, 1))
 
