@@ -10,7 +10,8 @@ import pytest
 
 from sketchmeans import KernelEmbedding
 from sketchmeans.checkpoints import Checkpoint, CheckpointWarning, Stage, kept_in
-from sketchmeans.checkpoints.folder import LIST, MAGIC, Folder, part_name
+from sketchmeans.checkpoints.folder import LIST, LOCK, MAGIC, Folder, part_name
+from sketchmeans.checkpoints.lock import remove_folder
 from sketchmeans.container import ModelFileError, read_header, write
 
 
@@ -285,4 +286,22 @@ def test_three_processes_that_open_and_close_one_folder_leave_none_behind(tmp_pa
     command = [sys.executable, "-c", program]
     processes = [subprocess.Popen(command, cwd=tmp_path) for _ in range(3)]
     assert [process.wait(60) for process in processes] == [0, 0, 0]
+    assert os.listdir(tmp_path) == []
+
+
+def test_one_who_came_while_another_went_is_told_to_remove_the_folder(tmp_path, monkeypatch):
+    """Of three processes on a busy machine, the folder was left behind."""
+    (tmp_path / "kept").mkdir()
+    third = Folder(tmp_path / "kept")  # who has not made it
+    plain, turns = os.open, iter([True])
+
+    def opened(*given):
+        if next(turns, False):
+            raise FileNotFoundError  # the lock of the second, which has just gone
+        return plain(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", opened)
+        remove_folder(tmp_path / "kept", LOCK)
+    third.close()
     assert os.listdir(tmp_path) == []

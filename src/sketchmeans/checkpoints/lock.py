@@ -74,9 +74,10 @@ def remove_folder(folder: Path, lock: str) -> None:
             return
         try:
             file = os.open(folder / lock, os.O_RDWR)
-        except OSError:  # gone, or full of others' files, or somebody came and went
+        except OSError:  # gone, or full of others' files, or somebody went; another may have come
             with suppress(FileNotFoundError):
-                if not any(folder.iterdir()):
+                names = os.listdir(folder)
+                if not names or lock in names:
                     continue
             return
         try:
