@@ -8,7 +8,9 @@ import pytest
 
 from sketchmeans import FullKernelKMeans, KernelEmbedding, KernelKMeans, save
 from sketchmeans.disk import as_source
+from sketchmeans.disk.files import FileRows
 from sketchmeans.disk.parquet import ParquetSource
+from sketchmeans.disk.streams import Desk
 from test_disk import Recorded, rows
 
 KEEPING = {
@@ -212,3 +214,28 @@ def test_folders_of_parquet_files_are_read_as_they_look(tmp_path):
     (tmp_path / "year=2024").mkdir()
     with pytest.raises(ValueError, match="holds folders, such as 'year=2024', and the files"):
         as_source(tmp_path)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_groups_of_rows_in_a_file_are_worked_on_until_the_time_is_over(n_threads):
+    X = rows(300)
+    there = FileRows(as_source(Recorded(X)), Desk(n_threads))
+    groups = [np.arange(first, 300, 7) for first in range(7)]
+    given = [(float(factor),) for factor in range(7)]
+
+    def work(few, factor):
+        return factor * few.sum(axis=0)
+
+    found = dict(there.of_groups(work, groups, given))
+    assert sorted(found) == list(range(7))
+    for place, group in enumerate(groups):
+        np.testing.assert_array_equal(found[place], place * X[group].sum(axis=0))
+    assert list(there.of_groups(work, groups, given, seconds=-1)) == []
+
+
+def test_columns_and_rows_by_steps_are_those_of_the_array(tmp_path):
+    np.save(tmp_path / "rows.npy", rows(300))
+    X = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    there = FileRows(as_source(X), Desk())
+    np.testing.assert_array_equal(there[10:200:7], X[10:200:7])
+    np.testing.assert_array_equal(there[:, 1:3][5:90], X[5:90, 1:3])
