@@ -14,10 +14,12 @@ from threadpoolctl import threadpool_limits
 from sketchmeans.datasets import make_rings
 
 LONG = (
-    *("dask", "reproduce", "selection", "memory_limits", "docs", "cli_help", "proof", "native"),
-    *("dask_proof", "progress", "threads", "certify", "neighbors", "models", "choosing", "zoo"),
-    *("disk_files", "fit_properties", "guidance", "bounds", "estimators", "determinism", "scales"),
-    *("checkpoints", "landmarks", "dask_faults", "memory", "benchmarks", "hostile_data"),
+    *("reproduce", "dask", "threads", "memory_limits", "selection", "native", "docs", "certify"),
+    *("zoo", "neighbors", "cli_help", "many_rows", "dask_proof", "models", "estimators", "bounds"),
+    *("native_neighbors", "memory", "landmarks", "disk_files", "proof", "dask_memory", "scales"),
+    *("checkpoint_files", "choosing", "files", "guidance", "checkpoints", "fit_properties"),
+    *("certificate", "determinism", "neighbor_anchors", "progress", "dask_faults", "layouts"),
+    *("benchmarks", "plans", "report_browser", "sketches", "disk", "walks", "sparse_kernels"),
 )
 """Files of tests that take longest; a worker that began one last would leave the others idle."""
 THREADED = {"test_determinism", "test_engine", "test_threads"}
