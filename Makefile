@@ -12,8 +12,13 @@ EITHER_ENGINE := $(addprefix tests/test_, $(addsuffix .py, bounds certificate co
   quality rules sketches sparse_kernels starts streams threads))
 UNTRACED := $(addprefix tests/test_, $(addsuffix .py, bounds degenerate determinism landmarks layouts \
   memory memory_limits native native_neighbors neighbors quality scales selection threads))
-# What is run against the installed package: the numbers, what is compiled, files, and the command.
-INSTALLED := $(EITHER_ENGINE) $(ENGINE_TESTS) $(addprefix tests/test_, $(addsuffix .py, cli models))
+# What is run against the installed package: what another Python or newer packages beside it can
+# break. That is what is compiled, threads, files, frames, pages and plots, the cluster, the command.
+INSTALLED := $(ENGINE_TESTS) $(addprefix tests/test_, $(addsuffix .py, categories cli cli_limits \
+  cli_outputs cli_predict dask_clients dask_inputs determinism disk disk_outputs disk_sources encodings \
+  errors estimators graphs io io_messages json_excel kernels lowrank metrics model_files models names \
+  one_pass operators packed_files pipeline_files plotting plotting_features predict_classes report \
+  report_pipelines rules security sketches sparse_kernels streams text_files threads))
 
 .PHONY: run test test-numpy lint bench reproduce soak sanitize sanitize-threads no-compiler clean
 .PHONY: coverage audit mutants dist oldest

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import check_array_api_input, parametrize_with_checks
 
 from oracles import EXAMPLES, dense_kernel, objective
 from sketchmeans import FullKernelKMeans, KernelEmbedding, KernelKMeans
@@ -42,6 +42,8 @@ EXPECTED = {
 
 SKIPPED = "check_array_api_input"
 """The one check that is skipped, for want of SCIPY_ARRAY_API before SciPy is imported."""
+TIMES = int("expect_only_array_outputs" in inspect.signature(check_array_api_input).parameters)
+"""How often it comes: older scikit-learn asks it of those alone that say they take such arrays."""
 
 
 def name_of(check):
@@ -81,7 +83,7 @@ def test_scikit_learns_checks_pass_with_nothing_skipped():
     counts = [list(map(int, line.split())) for line in result.stdout.splitlines()]
     assert len(counts) == len(ESTIMATORS)
     for skipped, every in counts:
-        assert skipped == 1
+        assert skipped == TIMES
         assert every > 50
 
 

@@ -2,6 +2,7 @@
 
 import faulthandler
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -314,6 +315,22 @@ def test_a_lock_of_threadpoolctl_that_another_thread_held_does_not_stop_a_child(
 
     with state.lock:
         assert in_child(cluster, 10)
+
+
+def test_ctrl_c_is_not_lost_while_libraries_are_looked_for(monkeypatch):
+    """threadpoolctl looks in a callback of C's, which prints what is raised in it and goes on."""
+    real, struck = threadpoolctl._realpath, []
+
+    def strikes(path):
+        if not struck:
+            struck.append(path)
+            signal.raise_signal(signal.SIGINT)
+        return real(path)
+
+    monkeypatch.setattr(threadpoolctl, "_realpath", strikes)
+    with pytest.raises(KeyboardInterrupt):
+        thread_controller.__wrapped__()
+    assert struck
 
 
 def test_a_hold_that_nobody_ends_is_let_go_when_it_is_collected():

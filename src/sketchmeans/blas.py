@@ -15,14 +15,15 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from typing import Any, NamedTuple
 
 import joblib
-import scipy.linalg  # noqa: F401  (it and sklearn load libraries that are to be found)
-import sklearn  # noqa: F401
+import scipy.linalg  # noqa: F401  (it and scikit-learn load libraries that are to be found)
+import sklearn.utils.parallel
 import threadpoolctl
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
@@ -65,7 +66,20 @@ def _in_dask_worker() -> bool:
 
 @cache
 def thread_controller() -> ThreadpoolController:
-    """Return the one controller of the process: looking for the libraries takes milliseconds."""
+    """Return the one controller of the process: looking for the libraries takes milliseconds.
+
+    NOTE: threadpoolctl looks for them in a callback of C's. A Ctrl-C that strikes there is printed
+    and lost; and it strikes in the main thread alone, so that another one looks.
+    """
+    with ThreadPoolExecutor(1) as other:
+        return other.submit(_look).result()
+
+
+def _look() -> ThreadpoolController:
+    # scikit-learn's K-means has one of its own, which it would look for in the main thread.
+    theirs = getattr(sklearn.utils.parallel, "_get_threadpool_controller", None)
+    if theirs is not None:
+        theirs()
     return ThreadpoolController()
 
 

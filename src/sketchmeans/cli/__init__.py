@@ -89,6 +89,10 @@ class _Commands(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep the arguments, for reports that tell how to repeat them."""
+        if not args and not ctx.resilient_parsing:
+            # Click before 8.2 ends well here, and writes to standard output.
+            click.echo(ctx.get_help(), err=True, color=ctx.color)
+            ctx.exit(2)
         ctx.meta[ARGUMENTS] = list(args)
         return super().parse_args(ctx, args)
 
