@@ -111,5 +111,5 @@ def properties(seed: int, count: int) -> Cases:
 
 CHECKS = {
     "properties": Check(20, properties, hang=None),
-    "statistical tests": Check(100, statistical, hang=None),
+    "statistical tests": Check(100, statistical, hang=None, lot=DRAWS),
 }

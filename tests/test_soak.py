@@ -62,6 +62,16 @@ def test_time_that_is_up_ends_a_part_and_is_told(capsys):
     assert "violations, 0 hangs" in table([Found("files", "nothing", 0), found], 0)
 
 
+def test_time_that_is_up_loses_nothing_of_cases_that_were_run_together():
+    def lots(seed, count):
+        for index in range(count):
+            yield "", [f"{index}"] if index == 4 else []
+
+    (found,) = run_part("files", {"lots": Check(100, lots, lot=5)}, 0, 0.0, None)
+    assert found.cases == 5
+    assert found.violations == ["4"]
+
+
 def test_memory_brings_every_two_options_together():
     random = np.random.default_rng(1)
     possible = set().union(*(memory.pairs(memory.drawn(random)) for _ in range(4000)))
@@ -113,7 +123,7 @@ def test_seeds_know_what_passed_and_what_failed(monkeypatch, tmp_path):
     file = tmp_path / "tests" / "test_some.py"
     file.write_text("def test_good(): pass\ndef test_bad(): assert 1 == 2\n")
     monkeypatch.setattr(seeds, "ROOT", tmp_path)
-    passed, failed = seeds._tested(["--numprocesses=2", str(file)])
+    passed, failed = seeds._tested(["--numprocesses=1", str(file)])
     assert passed == ["tests/test_some.py::test_good"]
     assert len(failed) == 1
     assert failed[0].startswith("tests/test_some.py::test_bad: assert 1 == 2")
