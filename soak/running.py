@@ -17,7 +17,7 @@ Cases = Iterator[tuple[str, list[str]]]
 """Each case: its kind, and what was broken in it."""
 
 HANG = 600.0
-"""Seconds after which a case is taken for one that hangs, unless its check says otherwise."""
+"""Seconds after which a case is taken for one that hangs, unless its check sees to that."""
 SHOWN = 20
 """Violations of a check that are printed in full."""
 
@@ -30,8 +30,10 @@ class Check:
     """How many, unless asked otherwise."""
     run: Callable[[int, int], Cases]
     """From a seed and a number of cases to these."""
-    hang: float = HANG
-    """Seconds after which a case is taken for one that hangs."""
+    hang: float | None = HANG
+    """Seconds after which a case is taken for one that hangs; None if the check sees to that."""
+    lot: int = 1
+    """Cases that are run together: what all of them came to is taken before the time is asked."""
 
 
 @dataclass
@@ -76,22 +78,28 @@ def run_part(
 def _run(found: Found, check: Check, seed: int, seconds: float) -> Found:
     start = time.monotonic()
     print(f"{found.part}, {found.name}: up to {found.asked:,} cases, seed {seed}", flush=True)
-    faulthandler.dump_traceback_later(check.hang, exit=True, file=sys.__stderr__)
+    _watch(check)
     try:
         for kind, broken in check.run(seed, found.asked):
-            faulthandler.dump_traceback_later(check.hang, exit=True, file=sys.__stderr__)
+            _watch(check)
             found.kinds[kind] += 1
             for text in broken:
                 found.violations.append(text)
                 if len(found.violations) <= SHOWN:
                     print(f"BROKEN: {text}", flush=True)
-            if time.monotonic() - start > seconds:
+            if found.cases % check.lot == 0 and time.monotonic() - start > seconds:
                 found.out_of_time = found.cases < found.asked
                 break
     finally:
         faulthandler.cancel_dump_traceback_later()
     found.seconds = time.monotonic() - start
     return found
+
+
+def _watch(check: Check) -> None:
+    """Give the next case its time."""
+    if check.hang is not None:
+        faulthandler.dump_traceback_later(check.hang, exit=True, file=sys.__stderr__)
 
 
 def table(results: list[Found], seed: int) -> str:

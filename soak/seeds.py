@@ -8,43 +8,73 @@ threshold that chance can cross, or has found something.
 from __future__ import annotations
 
 import os
+import queue
 import re
+import signal
 import subprocess
 import sys
+import threading
+from collections import Counter
 from pathlib import Path
+from typing import IO
 
 from soak.running import Cases, Check
 
 ROOT = Path(__file__).parents[1]
-SECONDS = 1500
-"""For one process of pytest, which ends a test that hangs after 300 by itself."""
-DRAWS = 10
-"""That one process takes: to start two workers and make shared data for each draw takes longer."""
-FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)(.*)$", re.MULTILINE)
+SILENCE = 600.0
+"""Seconds without a test that ends: pytest hangs, for it ends a test that hangs after 300."""
+DRAWS = 5
+"""That one process takes: to start two workers and make shared data takes as long as a draw."""
+ENDED = re.compile(r"\b(PASSED|FAILED|ERROR) (tests/.*?)(?: - (.*))?$")
 PROPERTIES = ("tests/test_properties.py", "tests/test_fit_properties.py")
 
 
-def _tested(arguments: list[str], **environment: str) -> tuple[int, list[str]]:
-    """Run pytest; return how many tests passed, and what failed."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rfE", "--tb=line"]
+def _tested(arguments: list[str], **environment: str) -> tuple[list[str], list[str]]:
+    """Run pytest; return what passed, and what failed and why."""
+    command = [sys.executable, "-m", "pytest", "-vv", "-p", "no:cacheprovider", "-rfE", "--tb=line"]
+    process = subprocess.Popen(
+        [*command, "--dist=worksteal", *arguments],
+        env={**os.environ, "COLUMNS": "500", "PYTHONUNBUFFERED": "1", **environment},
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,  # so that its workers can be ended with it
+    )
+    assert process.stdout is not None
+    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(process.stdout, lines), daemon=True).start()
+    passed: list[str] = []
+    failed: dict[str, str] = {}
+    said: list[str] = []
     try:
-        out = subprocess.run(
-            [*command, "--dist=worksteal", *arguments],
-            env={**os.environ, "COLUMNS": "500", **environment},
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=SECONDS,
-        )
-    except subprocess.TimeoutExpired as error:
-        said = error.stdout if isinstance(error.stdout, bytes) else b""
-        return 0, [f"pytest hangs: {said.decode(errors='replace')[-500:]}"]
-    failed = [f"{name}{why}" for name, why in FAILED.findall(out.stdout)]
-    if out.returncode not in (0, 1) or (out.returncode == 1 and not failed):
-        failed.append(f"pytest ended with {out.returncode}: {out.stdout[-500:]}{out.stderr[-500:]}")
-    passed = re.search(r"(\d+) passed", out.stdout)
-    return int(passed[1]) if passed else 0, failed
+        while line := lines.get(timeout=SILENCE):
+            said.append(line)
+            if ended := ENDED.search(line.rstrip()):
+                outcome, name, why = ended.groups()
+                if outcome == "PASSED":
+                    passed.append(name)
+                else:
+                    failed[name] = why or failed.get(name, "")
+        code: int | None = process.wait(SILENCE)
+    except (queue.Empty, subprocess.TimeoutExpired):
+        code = None
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    wrong = [f"{name}: {why}" for name, why in failed.items()]
+    if code is None or code > 1 or (code == 1 and not wrong):
+        how = "hangs" if code is None else f"ended with {code}"
+        wrong.append(f"pytest {how}, {len(passed)} tests passed: {''.join(said)[-800:]}")
+    return passed, wrong
+
+
+def _read(out: IO[str], lines: queue.SimpleQueue[str]) -> None:
+    """Hand lines on as they come, and an empty text at the end."""
+    for line in out:
+        lines.put(line)
+    lines.put("")
 
 
 def _takes_seeds(path: Path) -> bool:
@@ -59,9 +89,9 @@ def statistical(seed: int, count: int) -> Cases:
     for first in range(seed, seed + count, DRAWS):
         draws = range(first, min(first + DRAWS, seed + count))
         passed, failed = _tested(files, SKETCHMEANS_SEED=f"{draws[0]}-{draws[-1]}")
-        tests = (passed + len(failed)) // len(draws)
-        broken = {draw: [text for text in failed if _draw(text, first) == draw] for draw in draws}
-        yield from ((f"of {tests} tests", texts) for texts in broken.values())
+        tests = Counter(_draw(name, first) for name in [*passed, *failed])
+        for draw in draws:
+            yield f"of {tests[draw]} tests", [text for text in failed if _draw(text, first) == draw]
 
 
 def _draw(text: str, otherwise: int) -> int:
@@ -75,10 +105,11 @@ def properties(seed: int, count: int) -> Cases:
     for draw in range(seed, seed + count):
         asked = [*PROPERTIES, f"--hypothesis-seed={draw}"]
         passed, failed = _tested(asked, SKETCHMEANS_PROPERTIES="drawn")
-        yield f"of {passed + len(failed)} tests", [f"examples {draw}: {text}" for text in failed]
+        tests = len(passed) + len(failed)
+        yield f"of {tests} tests", [f"examples {draw}: {text}" for text in failed]
 
 
 CHECKS = {
-    "properties": Check(100, properties, hang=SECONDS + 60),
-    "statistical tests": Check(100, statistical, hang=SECONDS + 60),
+    "properties": Check(20, properties, hang=None),
+    "statistical tests": Check(100, statistical, hang=None, lot=DRAWS),
 }

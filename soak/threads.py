@@ -31,6 +31,7 @@ from soak.running import Cases, Check
 
 SAMPLES = 600
 BUSY_THREADS = 3
+AT_ONCE, FORKS = 60, 20
 WRONG_BITS, WRONG_THREADS = 3, 4
 
 Jobs = dict[str, Callable[[], str]]
@@ -176,18 +177,18 @@ def _soaked(count: int, each: int, run: Callable[[Jobs, dict[str, str], int], li
 
 
 def soaked_threads(seed: int, count: int) -> Cases:
-    """Run fits side by side, 60 at a time; the order of threads is chance enough."""
-    yield from _soaked(count, 60, side_by_side)
+    """Run fits side by side, many at a time; the order of threads is chance enough."""
+    yield from _soaked(count, AT_ONCE, side_by_side)
 
 
 def soaked_forks(seed: int, count: int) -> Cases:
-    """Fork children during fits, 20 at a time."""
-    yield from _soaked(count, 20, lambda *given: forks(*given, deadline=60.0, seed=seed))
+    """Fork children during fits, some before the fits begin anew."""
+    yield from _soaked(count, FORKS, lambda *given: forks(*given, deadline=60.0, seed=seed))
 
 
 CHECKS = {
-    "fits side by side": Check(600, soaked_threads),
-    "forks during fits": Check(400, soaked_forks),
+    "fits side by side": Check(600, soaked_threads, lot=AT_ONCE),
+    "forks during fits": Check(400, soaked_forks, lot=FORKS),
 }
 if not hasattr(os, "fork"):
     del CHECKS["forks during fits"]

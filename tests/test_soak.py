@@ -62,6 +62,16 @@ def test_time_that_is_up_ends_a_part_and_is_told(capsys):
     assert "violations, 0 hangs" in table([Found("files", "nothing", 0), found], 0)
 
 
+def test_time_that_is_up_loses_nothing_of_cases_that_were_run_together():
+    def lots(seed, count):
+        for index in range(count):
+            yield "", [f"{index}"] if index == 4 else []
+
+    (found,) = run_part("files", {"lots": Check(100, lots, lot=5)}, 0, 0.0, None)
+    assert found.cases == 5
+    assert found.violations == ["4"]
+
+
 def test_memory_brings_every_two_options_together():
     random = np.random.default_rng(1)
     possible = set().union(*(memory.pairs(memory.drawn(random)) for _ in range(4000)))
@@ -89,18 +99,46 @@ for case in json.load(sys.stdin):
 
 
 def test_a_statistical_test_that_fails_is_told_with_its_draw(monkeypatch):
-    failed = ["tests/test_a.py::test_b[early-draw=12] - assert 1", "tests/test_a.py - SyntaxError"]
+    failed = ["tests/test_a.py::test_b[early-draw=6]: assert 1", "tests/test_a.py: SyntaxError"]
     asked = []
 
     def tested(files, **environment):
         asked.append(environment["SKETCHMEANS_SEED"])
-        return (40, []) if len(asked) == 2 else (98, failed)
+        first, last = map(int, asked[-1].split("-"))
+        names = [f"tests/test_a.py::test_c[draw={draw}]" for draw in range(first, last + 1)]
+        return names, failed if len(asked) == 1 else []
 
     monkeypatch.setattr(seeds, "_tested", tested)
-    found = list(seeds.statistical(4, 14))
-    assert asked == ["4-13", "14-17"]
-    assert [kind for kind, _ in found] == ["of 10 tests"] * 14
+    found = list(seeds.statistical(4, 8))
+    assert asked == ["4-8", "9-11"]
+    assert [kind for kind, _ in found] == [f"of {n} tests" for n in (2, 1, 2, 1, 1, 1, 1, 1)]
     assert {4 + place: broken for place, (_, broken) in enumerate(found) if broken} == {
         4: failed[1:],
-        12: failed[:1],
+        6: failed[:1],
     }
+
+
+def test_seeds_know_what_passed_and_what_failed(monkeypatch, tmp_path):
+    (tmp_path / "tests").mkdir()
+    file = tmp_path / "tests" / "test_some.py"
+    file.write_text("def test_good(): pass\ndef test_bad(): assert 1 == 2\n")
+    monkeypatch.setattr(seeds, "ROOT", tmp_path)
+    passed, failed = seeds._tested(["--numprocesses=1", str(file)])
+    assert passed == ["tests/test_some.py::test_good"]
+    assert len(failed) == 1
+    assert failed[0].startswith("tests/test_some.py::test_bad: assert 1 == 2")
+
+
+@pytest.mark.parametrize(("last", "told"), [("time.sleep(60)", "hangs"), ("exit(3)", "ended with")])
+def test_seeds_take_silence_for_a_hang_and_keep_what_was_said_before(
+    last, told, monkeypatch, tmp_path
+):
+    """How long all takes is not asked: that is up to the load of the machine."""
+    lines = "print('[gw0] [ 1%] PASSED tests/a.py::b[draw=1] ', flush=True); time.sleep(1.5)\n"
+    (tmp_path / "pytest.py").write_text(f"import time\n{3 * lines}{last}\n")
+    monkeypatch.setattr(seeds, "ROOT", tmp_path)
+    monkeypatch.setattr(seeds, "SILENCE", 4.0)
+    passed, failed = seeds._tested([])
+    assert passed == ["tests/a.py::b[draw=1]"] * 3
+    assert len(failed) == 1
+    assert failed[0].startswith(f"pytest {told}")
