@@ -1,5 +1,7 @@
 """Rules of operators: what they say that they take, and small parts against their definitions."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -187,7 +189,7 @@ def test_stripes_of_a_triangle_have_about_as_many_numbers_each(width):
     assert ends[-1] == width
     assert ends == sorted(set(ends))
     if width == 600:
-        areas = [sum(width - row for row in range(*pair)) for pair in zip(ends, ends[1:])]
+        areas = [sum(width - row for row in range(*pair)) for pair in pairwise(ends)]
         assert len(areas) == 4
         assert max(areas) - min(areas) < 2 * width
 

@@ -35,9 +35,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import pytest  # noqa: E402
-from tools.mutant_tests import KEPT, OPTIONS, ROOT, SOURCE, Asking, silenced  # noqa: E402
-from tools.mutations import Mutation, mutated, mutations  # noqa: E402
+import pytest
+from tools.mutant_tests import KEPT, OPTIONS, ROOT, SOURCE, Asking, silenced
+from tools.mutations import Mutation, mutated, mutations
 
 RECOVERY = "rules lowrank one_pass degenerate"
 CERTIFICATE = "certificate_rules proof_rules certificate bounds proof proof_attacks"
@@ -197,9 +197,7 @@ class Mutant(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 class Trial:
-    """Runs these tests in their order, ends the process when one takes too long, and remembers
-    the first that failed.
-    """
+    """Runs these tests in their order, each for so long at the most; remembers the first to fail."""
 
     failed = "it could not be imported"
 
