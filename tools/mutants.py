@@ -197,7 +197,7 @@ class Mutant(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 class Trial:
-    """Runs these tests in their order, each for so long at the most; remembers the first to fail."""
+    """Runs these tests in order, each for so long at the most; remembers the first that failed."""
 
     failed = "it could not be imported"
 
