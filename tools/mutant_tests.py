@@ -28,10 +28,14 @@ MEMORY = 6 * 2**30
 
 OPTIONS = ["-o", "addopts=", "-o", "timeout=0", "--import-mode=importlib", "--hypothesis-seed=0"]
 OPTIONS += ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov", "-q", "--no-header"]
-OPTIONS += ["-k", "not ctrl_c"]  # an interrupt inside the tracer of coverage would leave its lock
+OPTIONS += [
+    "-s",
+    "-k",
+    "not ctrl_c",
+]  # an interrupt inside the tracer of coverage would leave its lock
 
 
-def silenced() -> None:
+def alone() -> None:
     """Make the process one of a group of its own, that says nothing and takes so much memory."""
     os.setsid()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
@@ -135,7 +139,7 @@ def _measure_all(paths: dict[str, Path], jobs: int) -> None:
             if child := os.fork():
                 running[child] = name
             else:
-                silenced()
+                alone()
                 os._exit(_measure(name, paths[name]))
         child, status = os.wait()
         name = running.pop(child)

@@ -1,8 +1,9 @@
 """Change the source a little, and see whether the tests notice.
 
-A mutation (``tools/mutations.py``) of one of the modules below is tried with the tests that run its
-line (``tools/mutant_tests.py``), the quickest first, until one fails. A mutant that fails no test
-has survived: a test is missing, or the change changes nothing that anybody could see. ::
+A mutation (``tools/mutations.py``) of one of the modules below is tried
+(``tools/mutant_trials.py``) with the tests that run its line (``tools/mutant_tests.py``), the
+quickest first, until one fails. A mutant that fails no test has survived: a test is missing, or the
+change changes nothing that anybody could see. ::
 
     make mutants                                  # drawn from all, in two hours at most
     make mutants ARGS="--sample 60 --seed 1"      # fewer, and others
@@ -11,23 +12,18 @@ has survived: a test is missing, or the change changes nothing that anybody coul
 All of them do not fit into two hours, so some are drawn, of each module its share. A draw of more
 holds one of fewer with the same seed. Begun again, it goes on where it ended.
 
-Nothing in the tree is changed: a process that is forked for a mutant imports the changed module in
-place of the one on disk. Results are kept in ``build/mutants``; one that was killed stays so for
-the same source, a survivor is tried again when a test has changed.
+Nothing in the tree is changed. Results are kept in ``build/mutants``; one that was killed stays so
+for the same source, a survivor is tried again when a test has changed.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import hashlib
-import importlib.abc
-import importlib.util
 import json
 import math
 import os
 import random
-import signal
 import sys
 import time
 from pathlib import Path
@@ -35,9 +31,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import pytest
-from tools.mutant_tests import KEPT, OPTIONS, ROOT, SOURCE, Asking, silenced
-from tools.mutations import Mutation, mutated, mutations
+from tools.mutant_tests import KEPT, ROOT, Asking
+from tools.mutant_trials import source_of, try_functions, try_modules
+from tools.mutations import Mutation, mutations
 
 RECOVERY = "rules lowrank one_pass degenerate"
 CERTIFICATE = "certificate_rules proof_rules certificate bounds proof proof_attacks"
@@ -106,7 +102,7 @@ def main() -> None:
     os.chdir(ROOT)
     os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
     _import_what_is_large()
-    every = {module: mutations(_source(module)) for module in modules}
+    every = {module: mutations(source_of(module)) for module in modules}
     total = sum(map(len, every.values()))
     chosen = drawn(every, total if asked.all else asked.sample, asked.seed)
     told = f"{len(chosen)} of {total:,} mutants of {len(every)} modules"
@@ -143,100 +139,19 @@ def _import_what_is_large() -> None:
     del hypothesis, pandas, scipy, sklearn
 
 
-def _source(module: str) -> str:
-    return (SOURCE / f"{module}.py").read_text()
-
-
 def _try(chosen: Chosen, asking: Asking, kept: Kept, jobs: int, end: float) -> None:
-    """Run the tests of mutants of which nothing is known, in children, side by side."""
-    waiting = [pair for pair in chosen if kept.verdict(*pair) is None]
-    running: dict[int, tuple[str, Mutation, float]] = {}
-    while running or waiting:
-        while waiting and len(running) < jobs and time.monotonic() < end:
-            module, mutation = waiting.pop(0)
-            if tests := asking.tests(module, mutation):
-                child = _forked(module, mutation, tests, asking.seconds)
-                running[child] = module, mutation, time.monotonic()
-            else:
-                kept.add(module, mutation, "survived", "no test runs the line", 0.0)
-        if not running:
-            break
-        child, status = os.wait()
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child, signal.SIGKILL)  # what its tests may have left running
-        module, mutation, begun = running.pop(child)
-        found = KEPT / f"{child}.txt"
-        if found.exists():
-            by = found.read_text()
-            found.unlink()
-        else:
-            late = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM
-            by = "it took too long" if late else "it ended the process"
-        took = time.monotonic() - begun
-        kept.add(module, mutation, "killed" if by else "survived", by, took)
+    """Run the tests of mutants of which nothing is known."""
 
+    def unknown() -> Chosen:
+        return [pair for pair in chosen if kept.verdict(*pair) is None]
 
-class Mutant(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds one module, changed, where the one on disk would be found."""
-
-    def __init__(self, module: str, number: int) -> None:
-        self.name = f"sketchmeans.{module.replace('/', '.')}"
-        self.path = str(SOURCE / f"{module}.py")
-        self.tree = mutated(_source(module), number)
-
-    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        """Answer for the one module."""
-        if name != self.name:
-            return None
-        return importlib.util.spec_from_loader(name, self, origin=self.path)
-
-    def exec_module(self, module: Any) -> None:
-        """Run the changed source."""
-        module.__file__ = self.path
-        exec(compile(self.tree, self.path, "exec"), module.__dict__)
-
-
-class Trial:
-    """Runs these tests in order, each for so long at the most; remembers the first that failed."""
-
-    failed = "it could not be imported"
-
-    def __init__(self, tests: list[str], seconds: dict[str, float]) -> None:
-        self.places = {test: place for place, test in enumerate(tests)}
-        self.seconds = seconds
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        """Choose and sort, after all that sorts by other reasons."""
-        items[:] = [item for item in items if item.nodeid in self.places]
-        items.sort(key=lambda item: self.places[item.nodeid])
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: Any) -> Any:
-        """Give it five times the time that it takes; SIGALRM, which nobody handles, ends us."""
-        signal.setitimer(signal.ITIMER_REAL, 15 + 5 * self.seconds[item.nodeid])
-        return (yield)
-
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        """Take the name of one that failed."""
-        if report.failed:
-            self.failed = report.nodeid
-
-
-def _forked(module: str, mutation: Mutation, tests: list[str], seconds: dict[str, float]) -> int:
-    """Begin the tests of a mutant in a child; what it found it leaves in a file."""
-    if child := os.fork():
-        return child
-    silenced()
-    trial = Trial(tests, seconds)
-    sys.meta_path.insert(0, Mutant(module, mutation.number))
-    files = sorted({test.split("::")[0] for test in tests})
-    signal.setitimer(signal.ITIMER_REAL, 120)
-    code = 3
-    with contextlib.suppress(BaseException):
-        code = int(pytest.main([*OPTIONS, "-x", *files], plugins=[trial]))
-    (KEPT / f"{os.getpid()}.txt").write_text("" if code == 0 else trial.failed)
-    os._exit(0)
+    for module, mutation in unknown():
+        if not asking.tests(module, mutation):
+            kept.add(module, mutation, "", 0.0, "no test runs the line")
+    for run in (try_functions, try_modules):
+        if waiting := unknown():
+            run(waiting, asking, kept.add, jobs, end)
+            kept.read()
 
 
 class Kept:
@@ -246,6 +161,11 @@ class Kept:
         self.stamps = stamps
         self.path = KEPT / "results.jsonl"
         self.found: dict[str, dict[str, Any]] = {}
+        self._told = os.dup(1)
+        self.read()
+
+    def read(self) -> None:
+        """Take what the file has, which other processes write to as well."""
         if self.path.exists():
             for line in self.path.read_text().splitlines():
                 one = json.loads(line)
@@ -253,7 +173,7 @@ class Kept:
 
     @staticmethod
     def _key(module: str, mutation: Mutation) -> str:
-        source = hashlib.sha256(_source(module).encode()).hexdigest()[:16]
+        source = hashlib.sha256(source_of(module).encode()).hexdigest()[:16]
         return f"{module} {source} {mutation.number}"
 
     def verdict(self, module: str, mutation: Mutation) -> str | None:
@@ -263,16 +183,17 @@ class Kept:
             return None
         return one["verdict"]
 
-    def add(self, module: str, mutation: Mutation, verdict: str, by: str, took: float) -> None:
-        """Keep a verdict, in the file at once."""
+    def add(self, module: str, mutation: Mutation, by: str, took: float, why: str = "") -> None:
+        """Keep what noticed a mutant, if anything did, in the file at once."""
+        verdict = "killed" if by else "survived"
         key = self._key(module, mutation)
         one = {"key": key, "verdict": verdict, "by": by, "stamp": self.stamps[module]}
         one |= {"name": mutation.name, "seconds": round(took, 1)}
         self.found[key] = one
         with self.path.open("a") as file:
             file.write(json.dumps(one) + "\n")
-        if verdict == "survived":
-            print(f"survived: {module}.py:{mutation.name}  {by}", flush=True)
+        if not by:
+            os.write(self._told, f"survived: {module}.py:{mutation.name}  {why}\n".encode())
 
 
 def _report(chosen: Chosen, kept: Kept, told: str) -> None:
