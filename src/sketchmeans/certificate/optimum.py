@@ -43,20 +43,16 @@ def _water_fill(floor: FloatArray, zeros: int, total: float) -> float:
     spare = total - float(floor.sum())
     if spare < -1e-12 * max(abs(total), float(floor.sum())):
         return np.inf
-    rising = floor[::-1]  # lowest first; below them lie the zeros
-    filled, count = 0.0, zeros  # floors under the water sum to ``filled``, ``count`` of them
     if not len(floor) and not zeros:
         return 0.0
-    for index, level in enumerate([*rising, np.inf]):
-        # With the water at ``level``, how much lies above the floors that it covers?
-        if count and (np.isinf(level) or level * count - filled >= spare):
-            height = (filled + max(spare, 0.0)) / count
-            dry = rising[index:]
-            return float(count * height**2 + dry @ dry)
-        if not np.isinf(level):
-            filled += float(level)
-            count += 1
-    return float(floor @ floor)
+    rising = floor[::-1]  # lowest first; below them lie the zeros
+    filled, count, index = 0.0, zeros, 0  # ``count`` floors under the water sum to ``filled``
+    # With the water at the next floor, how much lies above the floors that it covers?
+    while index < len(rising) and not (count and rising[index] * count - filled >= spare):
+        filled += float(rising[index])
+        count, index = count + 1, index + 1
+    height, dry = (filled + max(spare, 0.0)) / count, rising[index:]
+    return float(count * height**2 + dry @ dry)
 
 
 def leading_sum_bound(theta: FloatArray, k: int, t: float, f2: float, m: int) -> float:
