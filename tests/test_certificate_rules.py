@@ -1,11 +1,20 @@
 """Rules of certificates: what they say of numbers that can be checked by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from oracles import objective
 from sketchmeans.certificate.above import _gained
 from sketchmeans.certificate.blockwise import block_bytes, size_for
+from sketchmeans.certificate.bracket import (
+    approximate_objective,
+    bracket,
+    streamed_objective,
+)
+from sketchmeans.certificate.cut import cut_certificate
 from sketchmeans.certificate.gap import _leading_error, gap_bound, signed_leading, truncated
 from sketchmeans.certificate.intervals import intervals, verdict
 from sketchmeans.certificate.moments import Moments, moments
@@ -18,7 +27,9 @@ from sketchmeans.certificate.probable import norm_bound, probable_gap, probable_
 from sketchmeans.certificate.proving import Effort, _Schedule
 from sketchmeans.certificate.result import Certificate
 from sketchmeans.certificate.sampling import geometric_bound
+from sketchmeans.lowrank.core import EPS
 from sketchmeans.lowrank.result import Cost, Facts, LowRank
+from sketchmeans.operators.features import Gram
 
 
 def known(**changes):
@@ -163,10 +174,11 @@ def test_an_early_form_adds_what_it_differs_by_from_both_sides():
     assert found == pytest.approx(3 + change + 0.5)  # 2, twice the slack, the change, the slack
 
 
+@pytest.mark.parametrize("size", [1.0, 0.01])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_moments_are_those_of_the_centred_kernel_with_room_for_rounding(weighted):
+def test_the_moments_are_those_of_the_centred_kernel_with_room_for_rounding(weighted, size):
     random = np.random.default_rng(0)
-    F = random.normal(size=(6, 6)) + 1
+    F = size * (random.normal(size=(6, 6)) + 1)
     root = np.sqrt(random.uniform(0.5, 2, 6)) if weighted else None
     K, factor = F @ F.T, F[:, :2]
     carried = np.ones(6) if root is None else root
@@ -183,13 +195,13 @@ def test_the_moments_are_those_of_the_centred_kernel_with_room_for_rounding(weig
     assert exact.trace_lower == exact.trace_upper == pytest.approx(np.trace(J @ K @ J))
     assert exact.squares == pytest.approx(np.square(J @ K @ J).sum())
     np.testing.assert_allclose(exact.centred, factor.T @ J @ factor, atol=1e-12)
-    size = float(np.linalg.eigvalsh(factor @ factor.T)[-1])
-    assert exact.size == pytest.approx(size)
+    top = float(np.linalg.eigvalsh(factor @ factor.T)[-1])
+    assert exact.size == pytest.approx(top)
     assert (exact.slack, exact.drop, exact.error) == (0, 0, 0)
     eta, off = 1e-3, 1e-2 * trace
     near = found(eta, 1e-2, **met)
-    assert near.slack == pytest.approx(4 * eta * size + off)
-    assert near.drop == pytest.approx(16 * eta * size + off)
+    assert near.slack == pytest.approx(4 * eta * top + off)
+    assert near.drop == pytest.approx(16 * eta * top + off)
     assert near.error == pytest.approx(2 * off)
     assert near.trace_lower == pytest.approx(max(exact.trace_lower - 2 * off, 0))
     assert near.trace_upper == pytest.approx(exact.trace_upper + 2 * off)
@@ -350,3 +362,56 @@ def test_landmarks_gain_what_clusters_hold_less_twice_what_rounding_can_add():
     A[3, 3] = 0.22
     second = 0.04 * ((np.sqrt(2) + np.sqrt(0.22)) / 2) ** 2
     assert _gained(A, A @ members, sizes, 0 * reach, 0.01) == pytest.approx(3.11 - 0.08 - second)
+
+
+def test_an_objective_lies_between_that_of_the_approximation_and_what_it_leaves():
+    some = known(trace_upper=12.0, slack=0.125, error=0.25)
+    assert bracket(1.0, some) == (0.625, 1 + 2.125 + 0.25)
+    assert bracket(0.25, some)[0] == 0
+
+
+@pytest.mark.parametrize("weights", [None, np.array([1.0, 2.0, 0.5, 3.0, 1.5])])
+def test_the_approximate_objective_is_that_of_its_kernel_stored_or_streamed(weights):
+    F, labels = np.random.default_rng(0).normal(size=(5, 2)), np.array([0, 3, 0, 3, 1])
+    d = np.ones(5) if weights is None else weights
+    expected = objective(F @ F.T, labels, weights)
+    weighted, u = F * np.sqrt(d)[:, None], np.sqrt(d / d.sum())
+    assert approximate_objective(weighted, labels, weights) == pytest.approx(expected)
+    J = np.eye(5) - np.outer(u, u)
+    gram = Gram(
+        weighted.T @ weighted,
+        weighted.T @ J @ weighted,
+        weighted.T @ u,
+        np.square(weighted).sum(axis=1),
+    )
+    members = (labels[:, None] == np.arange(4)) * np.sqrt(d)[:, None]
+    sizes = np.square(members).sum(axis=0)
+    assert streamed_objective(gram, weighted.T @ members, sizes) == pytest.approx(expected)
+
+
+def test_a_cut_is_that_of_clusters_with_members_and_bounded_by_their_number_of_eigenvalues():
+    def certificate(eigenvalues, trace=1.5, sums=((1, 0, 0), (0, 1, 0)), weights=None):
+        low = low_rank(np.zeros((4, len(eigenvalues))), 1, facts=Facts(trace, 0.0))
+        low = replace(low, eigenvalues=np.array(eigenvalues))
+        return cut_certificate(np.array([0, 0, 1, 1]), low, np.array(sums, float), weights)
+
+    rounding = 4 * (4 + 16 * 2) * EPS
+    found = certificate([1.0, 0.4, 0.1])
+    assert found.n_clusters == 2
+    assert found.objective == found.objective_upper - 3.5 * rounding == 0.5
+    assert found.objective_lower == pytest.approx(0.5 - 3.5 * rounding, rel=1e-15)
+    assert found.optimum_lower == pytest.approx(0.1 - 3.5 * rounding, rel=1e-14)
+    assert found.optimum_lower < 1.5 - 1.4
+    assert found.normalized_cut == 1
+    assert found.normalized_cut_lower == pytest.approx(0.6 - 2 * rounding, rel=1e-15)
+    assert found.normalized_cut_lower < 0.6
+    # Of an eigenvalue that is not known, the last that is known is a bound.
+    assert certificate([1.0]).normalized_cut_lower == 0
+    assert certificate([0.9]).normalized_cut_lower == pytest.approx(0.2)
+    # What rounding brings below zero is zero.
+    low = certificate([1.0, 1.0], trace=0.75)
+    assert (low.objective, low.objective_lower, low.optimum_lower) == (0, 0, 0)
+    assert low.objective_upper == pytest.approx(2.75 * rounding)
+    assert certificate([1.0], sums=((2, 0, 0), (0, 2, 0))).normalized_cut == 0
+    heavy = certificate([1.0, 0.4], weights=np.array([1.0, 3.0, 2.0, 2.0]))
+    assert heavy.normalized_cut == 1.5
