@@ -9,6 +9,7 @@ from scipy import sparse
 from sketchmeans.engine import engine_name
 from sketchmeans.engine.run import Run
 from sketchmeans.kernels import Cosine, Gaussian, Laplacian, Linear, Polynomial, Sigmoid
+from sketchmeans.kernels.rounding import LEAST, entry_rounding
 from sketchmeans.operators import (
     CallableOperator,
     DataOperator,
@@ -22,6 +23,7 @@ from sketchmeans.operators.neighbor_features import rows_at_once as rows_of_neig
 from sketchmeans.operators.tiles import NativeTiles, PlainTiles, by_panels, diagonal_parts
 
 native = pytest.mark.skipif(engine_name() != "native", reason="of the native engine")
+EPS = float(np.finfo(np.float64).eps)
 QUADRATIC = Polynomial(gamma=0.2, degree=2, coef0=1.0)
 
 
@@ -53,6 +55,54 @@ def test_rows_that_are_computed_again_are_some_or_all():
     assert len(np.unique(few)) == 32
     assert (np.diff(few) > 0).all()
     assert not np.array_equal(few, audited_rows(1000, 1))
+
+
+def test_an_operator_tells_what_computes_it_and_whether_samples_are_left_out(rows):
+    def given(weights=None):
+        return CallableOperator(rows, lambda A, B: A @ B.T, weights=weights)
+
+    assert given().engine == "numpy"
+    assert FeatureMapOperator(rows, QUADRATIC).engine == "feature map"
+    assert given().leaves_out is False
+    assert not given(np.ones(100)).leaves_out
+    assert given(np.arange(100.0)).leaves_out
+    assert given().diagonal_entries == 6 * 16**2 + 4**2
+
+
+def test_the_rounding_of_a_matrix_is_twice_what_its_halves_differ_by():
+    K = np.eye(5)
+    assert PrecomputedOperator(K).rounding() == (LEAST, 25)
+    K[0, 1] = 1e-3
+    assert PrecomputedOperator(K).rounding()[0] == pytest.approx(2e-3)
+    coarse = PrecomputedOperator(np.eye(5), dtype=np.float32)
+    assert coarse.rounding()[0] == 16 * float(np.finfo(np.float32).eps)
+    assert coarse.rounding(fine=True)[0] == LEAST
+    assert (coarse._unit(True), coarse._unit(False)) == (16 * EPS, coarse.rounding()[0])
+    written = PrecomputedOperator(np.eye(5, dtype=np.float32))
+    assert written._unit(True) == 4 * float(np.finfo(np.float32).eps)
+    assert PrecomputedOperator(np.eye(5, dtype=np.int64))._unit(True) == 16 * EPS
+
+
+def test_the_rounding_of_rows_follows_the_formula_and_what_some_entries_show(rows):
+    # 32 rows, and up to 32 columns from each of 0, 14, 28, 42, 56, 70, 84 and 99 on, twice.
+    spent = 2 * 32 * (5 * 32 + 30 + 16 + 1)
+    fine = DataOperator(rows, Gaussian(0.1))
+    norm = fine.points.largest_norm
+    expected = entry_rounding(Gaussian(0.1), np.dtype(np.float64), 6, norm, 0.0)
+    assert fine.rounding() == (pytest.approx(expected, rel=1e-12), spent)
+    coarse = DataOperator(rows, Gaussian(0.1), dtype=np.float32)
+    norm, largest = coarse.points.largest_norm, np.abs(rows).sum(axis=1).max()
+    expected = entry_rounding(Gaussian(0.1), np.dtype(np.float32), 6, norm, largest)
+    assert coarse.rounding()[0] == pytest.approx(expected, rel=1e-6)
+    expected = entry_rounding(Gaussian(0.1), np.dtype(np.float64), 6, 4 * norm, 0.0)
+    assert coarse.rounding(fine=True)[0] == pytest.approx(expected, rel=1e-6)
+    for operator in (fine, coarse):
+        M = np.eye(100, 3)
+        error, entries = operator.relative_error(M, operator.multiply(M), 0)
+        assert entries == 3200
+        assert 0 <= error <= 50 * float(np.finfo(operator.dtype).eps)
+    nothing = DataOperator(0 * rows, Linear())
+    assert nothing.relative_error(M, nothing.multiply(M), 0)[0] == 0
 
 
 def test_rows_take_their_numbers_and_sparse_ones_their_indices(rows):

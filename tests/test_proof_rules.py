@@ -10,6 +10,7 @@ from sketchmeans.certificate.alike import _chosen, _residuals
 from sketchmeans.certificate.joining import with_best_of
 from sketchmeans.certificate.lift import Lifting, clipped
 from sketchmeans.certificate.parts import refuse_asymmetric
+from sketchmeans.certificate.proving import Proof, _best_of, _state_of
 from sketchmeans.certificate.result import Certificate
 from sketchmeans.certificate.spectral import EPS, centred_block, objective_bound, objective_of
 from sketchmeans.certificate.triangles import (
@@ -193,6 +194,86 @@ def test_all_cuts_that_are_violated_are_found_the_worst_first_and_once(seed):
     np.testing.assert_allclose(more.mu, [0.5] * 10 + [0.0] * 5)
     norm = np.linalg.norm(more.G.toarray(), 2)
     assert 0.9 / norm**2 <= more.step * (1 + 1e-12) <= 0.95 / norm**2 * (1 + 1e-2)
+
+
+def test_cuts_are_few_for_a_sample_and_in_all(monkeypatch):
+    b = 20
+    Z = np.maximum(np.random.default_rng(0).normal(size=(b, b)), 0)
+    Z += Z.T
+    u = np.full(b, b**-0.5)
+
+    def found(old=None, **limits):
+        with monkeypatch.context() as patch:
+            for name, value in limits.items():
+                patch.setattr(f"sketchmeans.certificate.triangles.{name}", value)
+            return violated(lambda rows: Z[rows], u, old or no_cuts(b, np.float64), one_by_one)
+
+    every = found()
+    some = {tuple(one) for one in found(ROW_CUTS=4).tolist()}
+    for i in range(b):
+        assert some & {tuple(one) for one in every.tolist() if one[0] == i} == {
+            tuple(one) for one in every[every[:, 0] == i][:4].tolist()
+        }
+    for i, j, k in found(NEAR=3).tolist():
+        others = [other for other in np.argsort(-Z[i]) if other != i][:3]
+        assert {j, k} <= {*others, -1}
+    np.testing.assert_array_equal(found(NEW_CUTS=2), every[: 2 * b])
+    old = with_new(no_cuts(b, np.float64), every[:15], u)
+    assert len(found(old, MOST_CUTS=1)) == b
+    old.mu[:5] = 1.0
+    np.testing.assert_array_equal(found(old, MOST_CUTS=1), every[15 : 15 + b - 5])
+    old.mu[:] = 1.0
+    assert len(found(old, MOST_CUTS=0)) == 0
+
+
+@pytest.mark.parametrize("with_cuts", [False, True])
+def test_a_lift_goes_on_from_what_it_has_kept(with_cuts):
+    block = centred_block(kernel(1, 8))
+    lifting, other = (Lifting(block, 2, dtype=np.float64) for _ in range(2))
+    for _ in range(3):
+        lifting.step()
+    if with_cuts:
+        lifting.add_cuts()
+        lifting.step()
+    state = {name: np.array(value) for name, value in lifting.state().items()}
+    other.restore(state)
+    np.testing.assert_array_equal(other.fractional, lifting.fractional)
+    for one in (lifting, other):
+        one.step()
+        one.add_cuts()
+        one.step()
+    np.testing.assert_array_equal(other.T, lifting.T)
+    np.testing.assert_array_equal(other.cuts.triples, lifting.cuts.triples)
+    np.testing.assert_array_equal(other.cuts.mu, lifting.cuts.mu)
+    assert other.cuts.step == lifting.cuts.step
+
+
+def test_a_proof_is_kept_with_its_rows():
+    for rows in (None, np.ones((3, 2))):
+        best = Proof(1.5, "lifted", 60, rows)
+        again = _best_of(_state_of(best))
+        assert (again.bound, again.level, again.steps) == (1.5, "lifted", 60)
+        np.testing.assert_array_equal(again.fractional, rows)
+
+
+def test_the_subspace_of_a_lift_widens_where_it_is_used_up():
+    block = centred_block(kernel(0, 60))
+    lifting = Lifting(block, 3, dtype=np.float64)
+    assert lifting.width == 16
+    assert Lifting(centred_block(kernel(0, 8)), 3).width == 7
+    Q = lifting.V
+    for used, width in ((10, 16), (11, 26), (16, 26)):
+        wider = lifting._widened(Q, used)
+        assert wider.shape == (60, width)
+        np.testing.assert_allclose(wider.T @ wider, np.eye(width), atol=1e-12)
+        np.testing.assert_allclose(block.u @ wider, 0, atol=1e-12)
+        np.testing.assert_array_equal(wider[:, :16], Q)
+    for columns, width in ((30, 45), (55, 59), (59, 59)):
+        basis = np.random.default_rng(0).normal(size=(60, columns))
+        basis = np.linalg.qr(basis - np.outer(block.u, block.u @ basis))[0]
+        assert lifting._widened(basis, columns).shape[1] == width
+    top = np.linalg.eigvalsh(block.K)[-1]
+    assert lifting.scale == pytest.approx(top, rel=1e-6)
 
 
 def test_multipliers_ascend_to_what_cuts_allow():
