@@ -9,6 +9,7 @@ from oracles import objective
 from sketchmeans.certificate.alike import _chosen, _residuals
 from sketchmeans.certificate.joining import with_best_of
 from sketchmeans.certificate.lift import Lifting, clipped
+from sketchmeans.certificate.objective import exact_objective, memberships
 from sketchmeans.certificate.parts import refuse_asymmetric
 from sketchmeans.certificate.proving import Proof, _best_of, _state_of
 from sketchmeans.certificate.result import Certificate
@@ -352,6 +353,14 @@ def test_residuals_are_taken_from_the_means_of_clusters_and_weighted():
     np.testing.assert_allclose(found, [[-2, -2], [3, 3], [0, 0]])
     assert _residuals(np.ones((3, 64)), labels, None).shape == (3, 64)
     assert _residuals(np.ones((3, 65)), labels, None).shape == (3, 64)
+
+
+def test_the_objective_from_memberships_counts_no_empty_cluster():
+    labels, K = np.array([0, 2, 0, 2, 2]), kernel()
+    members = memberships(labels, None, 4)
+    assert members.dtype == np.int8
+    found = exact_objective(float(np.trace(K)), members, K @ members)
+    assert found == pytest.approx(objective(K, labels))
 
 
 def test_of_two_certificates_the_tighter_numbers_are_taken():

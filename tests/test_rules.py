@@ -19,9 +19,15 @@ from sketchmeans.estimators.many_rows import (
     walked_rows,
 )
 from sketchmeans.kernels import Linear, Polynomial
-from sketchmeans.lowrank.core import CUT, NOISE, Core, judge, judge_residual
+from sketchmeans.lowrank.core import CUT, EPS, NOISE, Core, judge, judge_residual, noise_level
 from sketchmeans.operators.monomials import prefers_features
 from sketchmeans.sketches import HadamardSketch, IdentitySketch, SparseSketch, make_sketch
+
+
+def test_noise_is_what_was_measured_but_not_below_what_rounding_makes():
+    assert noise_level(np.dtype(np.float64), 0.0) == 256 * EPS
+    assert noise_level(np.dtype(np.float32), 0.0) == 4 * float(np.finfo(np.float32).eps)
+    assert noise_level(np.dtype(np.float32), 0.5) == 0.5
 
 
 def test_a_value_below_zero_is_noise_up_to_the_cut_and_rounding_up_to_its_share():
