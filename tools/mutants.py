@@ -51,7 +51,7 @@ TESTS = {
     "certificate/bracket": CERTIFICATE,
     "certificate/cut": CERTIFICATE + " graphs neighbors",
     "certificate/gap": CERTIFICATE,
-    "certificate/intervals": CERTIFICATE + " plotting",
+    "certificate/intervals": CERTIFICATE,
     "certificate/joining": CERTIFICATE,
     "certificate/lift": CERTIFICATE,
     "certificate/moments": CERTIFICATE,
