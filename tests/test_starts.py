@@ -6,9 +6,9 @@ from sklearn.metrics import adjusted_rand_score
 
 from sketchmeans import FullKernelKMeans
 from sketchmeans.engine.run import ALONE
+from sketchmeans.estimators import starts
 from sketchmeans.estimators.full import INITS
 from sketchmeans.estimators.lloyd import refine
-from sketchmeans.estimators.starts import start, start_bytes
 from sketchmeans.kernels import Gaussian
 from sketchmeans.operators import DataOperator, KernelOperator
 
@@ -117,9 +117,9 @@ def test_a_start_says_what_it_takes_and_what_it_cost():
     plain = DataOperator(X, Gaussian(0.02))
     some = DataOperator(X, Gaussian(0.02), weights=weights)
     for init in ("random", "k-means++"):
-        assert start(plain, init, 4, 0, ALONE)[1].entries == 120 * 4 + 120
-        found = start_bytes(plain, init, 4, ALONE, some_apart=False)
+        assert starts.start(plain, init, 4, 0, ALONE)[1].entries == 120 * 4 + 120
+        found = starts.start_bytes(plain, init, 4, ALONE, some_apart=False)
         assert found == plain.columns_bytes(1, ALONE) + 120 * 120
     # Samples of weight zero come in by their columns.
-    entries = [start(one, "sketch", 4, 0, ALONE)[1].entries for one in (plain, some)]
+    entries = [starts.start(one, "sketch", 4, 0, ALONE)[1].entries for one in (plain, some)]
     assert entries[1] - entries[0] == 120 * 7
