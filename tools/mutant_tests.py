@@ -13,6 +13,8 @@ import os
 import resource
 import sys
 import time
+from bisect import bisect_right
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,9 @@ SOURCE = ROOT / "src" / "sketchmeans"
 KEPT = ROOT / "build" / "mutants"
 MEMORY = 6 * 2**30
 """Bytes of addresses that a process may have: a mutant may ask for any number of them."""
+
+ENOUGH = 15.0
+"""Seconds of processor that the tests of a mutant take at the most: those beyond are not asked."""
 
 OPTIONS = ["-o", "addopts=", "-o", "timeout=0", "--import-mode=importlib", "--hypothesis-seed=0"]
 OPTIONS += ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov", "-q", "--no-header"]
@@ -82,7 +87,7 @@ class Asking:
         return KEPT / f"lines-{name}-{self._digests[name]}.json"
 
     def tests(self, module: str, mutation: Mutation) -> list[str]:
-        """Return the tests that run the lines of a mutation, the quickest first.
+        """Return the tests that run the lines of a mutation, the quickest first, up to ``ENOUGH``.
 
         What is run while a module is imported, any test might notice: first those that run the
         module, then the others.
@@ -97,7 +102,9 @@ class Asking:
             found |= self.seconds.keys()
         wanted = tuple(f"tests/test_{name}.py" for name in self.files[module])
         tests = [test for test in found if test.startswith(wanted)]
-        return sorted(tests, key=lambda test: (test not in near, *self._cost(test)))
+        tests.sort(key=lambda test: (test not in near, *self._cost(test)))
+        spent = list(accumulate(self.seconds[test] for test in tests))
+        return tests[: max(bisect_right(spent, ENOUGH), 1)]
 
     def _cost(self, test: str) -> tuple[int, str, float]:
         """Sort by seconds, roughly: tests of one file that are as quick stay together."""
@@ -113,7 +120,7 @@ def _digest(shared: Any, names: list[str]) -> str:
 
 
 class Watch:
-    """Tells coverage which test runs, and remembers how long each took, and which failed."""
+    """Tells coverage which test runs, and remembers how long each took of the processor."""
 
     def __init__(self, measured: coverage.Coverage) -> None:
         self.measured = measured
@@ -123,9 +130,9 @@ class Watch:
     def pytest_runtest_protocol(self, item: Any) -> Any:
         """Name the test as the one that runs."""
         self.measured.switch_context(item.nodeid)
-        begun = time.monotonic()
+        begun = time.process_time()
         result = yield
-        self.seconds[item.nodeid] = time.monotonic() - begun
+        self.seconds[item.nodeid] = time.process_time() - begun
         self.measured.switch_context("")
         return result
 

@@ -129,8 +129,8 @@ class Trial:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: Any) -> Any:
-        """Give it five times the time that it takes; SIGALRM, which nobody handles, ends us."""
-        signal.setitimer(signal.ITIMER_REAL, 15 + 5 * self.seconds[item.nodeid])
+        """Give it ten times the time that it takes; SIGALRM, which nobody handles, ends us."""
+        signal.setitimer(signal.ITIMER_REAL, 20 + 10 * self.seconds[item.nodeid])
         return (yield)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
