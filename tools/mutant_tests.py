@@ -34,7 +34,7 @@ ENOUGH = 15.0
 OPTIONS = ["-o", "addopts=", "-o", "timeout=0", "--import-mode=importlib", "--hypothesis-seed=0"]
 OPTIONS += ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov", "-q", "--no-header"]
 # An interrupt inside the tracer of coverage would leave its lock.
-OPTIONS += ["-s", "-k", "not ctrl_c"]
+OPTIONS += ["-s", "--tb=no", "-k", "not ctrl_c"]
 
 
 def alone() -> None:
