@@ -6,11 +6,13 @@ file, the source, or what tests share changes.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
 import os
 import resource
+import signal
 import sys
 import time
 from bisect import bisect_right
@@ -152,6 +154,8 @@ def _measure_all(paths: dict[str, Path], jobs: int) -> None:
                 alone()
                 os._exit(_measure(name, paths[name]))
         child, status = os.wait()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)  # what tests may have left running
         name = running.pop(child)
         if status:
             broken.append(name)

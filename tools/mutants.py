@@ -37,10 +37,10 @@ from tools.mutations import Mutation, mutations
 
 RECOVERY = "rules lowrank one_pass degenerate"
 CERTIFICATE = "certificate_rules proof_rules certificate bounds proof proof_attacks"
-CERTIFICATE += " proof_labels certify"
+CERTIFICATE += " proof_labels"
 OPERATORS = "rules operator_rules operators engine kernels sparse_kernels"
-FEATURES = OPERATORS + " lowrank one_pass landmarks bounds"
-NEIGHBORS = "operator_rules native_neighbors neighbor_anchors neighbors"
+FEATURES = OPERATORS + " lowrank one_pass bounds"
+NEIGHBORS = "operator_rules native_neighbors neighbor_anchors"
 TESTS = {
     "sketches": "rules sketches one_pass",
     "lowrank/core": RECOVERY,
@@ -49,7 +49,7 @@ TESTS = {
     "certificate/alike": CERTIFICATE,
     "certificate/blockwise": CERTIFICATE,
     "certificate/bracket": CERTIFICATE,
-    "certificate/cut": CERTIFICATE + " graphs neighbors",
+    "certificate/cut": CERTIFICATE,
     "certificate/gap": CERTIFICATE,
     "certificate/intervals": CERTIFICATE,
     "certificate/joining": CERTIFICATE,
@@ -71,7 +71,7 @@ TESTS = {
     "operators/monomials": FEATURES,
     "operators/neighbor_features": NEIGHBORS,
     "operators/precomputed": OPERATORS + " lowrank one_pass",
-    "operators/tiles": OPERATORS + " native",
+    "operators/tiles": OPERATORS + " native_maps",
     "estimators/kmeans": "rules many_rows starts",
     "estimators/many_rows": "rules many_rows",
     "estimators/starts": "rules many_rows starts",
