@@ -24,7 +24,7 @@ from sketchmeans.certificate.optimum import (
     optimum_lower_bound,
 )
 from sketchmeans.certificate.probable import norm_bound, probable_gap, probable_optimum
-from sketchmeans.certificate.proving import Effort, _Schedule
+from sketchmeans.certificate.proving import Effort, _Clock, _Schedule
 from sketchmeans.certificate.result import Certificate
 from sketchmeans.certificate.sampling import geometric_bound
 from sketchmeans.lowrank.core import EPS
@@ -345,6 +345,19 @@ def test_a_search_that_finds_no_cut_ends_what_gains_nothing():
     other.restore(rounds("triangles", [*stale, (0.0, 1000.0)]).state())
     other.note(0.0, 1000.0, 4.0)
     assert other.is_over
+
+
+def test_a_clock_keeps_time_for_one_more_evaluation():
+    clock = _Clock(1000.0, lambda: False)
+    assert 0 <= clock.spent < 500
+    assert not clock.is_over()
+    assert not clock.is_over(400.0)
+    assert clock.is_over(1000.0)
+    clock.evaluation = 700.0  # and half as much again
+    assert clock.is_over()
+    assert _Clock(1000.0, lambda: True).is_over()
+    assert _Clock(None, lambda: True).is_over()
+    assert not _Clock(None, lambda: False).is_over(1e9)
 
 
 def test_landmarks_gain_what_clusters_hold_less_twice_what_rounding_can_add():

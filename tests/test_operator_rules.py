@@ -258,3 +258,27 @@ def test_what_two_columns_share_is_the_gram_matrix_of_sparse_rows():
     M = regular_csr(columns, np.ones(columns.shape), width)
     np.testing.assert_array_equal(M.toarray(), F)
     assert M.indices.dtype == np.int32
+
+
+@native
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_large_tile_on_the_diagonal_gives_what_its_parts_give(weighted):
+    random = np.random.default_rng(0)
+    X, Omega = random.normal(size=(700, 3)), random.normal(size=(700, 2))
+    root = np.sqrt(random.uniform(0.5, 2, 700)) if weighted else np.ones(700)
+    operator = DataOperator(X, Gaussian(0.1), weights=root**2 if weighted else None)
+    tiles = operator.tiles(Omega, 704, pack=False, pack_right=False)
+    W, diagonal, whole = np.zeros((700, 3)), np.zeros(700), slice(0, 700)
+    squares = tiles.add(whole, whole, W, diagonal)
+    K = Gaussian(0.1).of(np.square(X[:, None] - X[None]).sum(axis=2)) * np.outer(root, root)
+    assert squares == pytest.approx(np.square(K).sum())
+    np.testing.assert_allclose(W, np.column_stack([K @ Omega, K @ root]), atol=1e-9)
+    np.testing.assert_allclose(diagonal, K.diagonal())
+
+
+def test_products_with_a_matrix_and_with_a_vector_have_their_shapes(rows):
+    operator, M = DataOperator(rows, Linear()), np.eye(100, 3)
+    np.testing.assert_allclose(operator @ M, rows @ rows[:3].T, atol=1e-12)
+    np.testing.assert_allclose(operator @ M[:, 0], rows @ rows[0], atol=1e-12)
+    exact = FeatureMapOperator(rows, Linear())
+    assert exact.relative_error(M, exact.multiply(M), 0) == (0.0, 0)

@@ -1,17 +1,19 @@
 """Rules of proofs: blocks, cuts and blocks of samples against what can be written down densely."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from oracles import objective
 from sketchmeans.certificate.alike import _chosen, _residuals
+from sketchmeans.certificate.blockwise import Blockwise, _Found
 from sketchmeans.certificate.joining import with_best_of
 from sketchmeans.certificate.lift import Lifting, clipped
 from sketchmeans.certificate.objective import exact_objective, memberships
 from sketchmeans.certificate.parts import refuse_asymmetric
-from sketchmeans.certificate.proving import Proof, _best_of, _state_of
+from sketchmeans.certificate.proving import Effort, Proof, _best_of, _state_of
 from sketchmeans.certificate.result import Certificate
 from sketchmeans.certificate.spectral import EPS, centred_block, objective_bound, objective_of
 from sketchmeans.certificate.triangles import (
@@ -21,6 +23,8 @@ from sketchmeans.certificate.triangles import (
     violated,
     with_new,
 )
+from sketchmeans.kernels import Linear
+from sketchmeans.operators import CallableOperator, DataOperator
 
 WEIGHTS = np.array([1.0, 4.0, 2.0, 0.5, 3.0])
 
@@ -347,12 +351,13 @@ def test_each_sample_of_a_round_takes_the_cheapest_block_that_is_left():
 
 
 def test_residuals_are_taken_from_the_means_of_clusters_and_weighted():
-    rows, labels = np.array([[1.0, 0], [3, 2], [7, 7]]), np.array([4, 4, 1])
-    np.testing.assert_allclose(_residuals(rows, labels, None), [[-1, -1], [1, 1], [0, 0]])
-    found = _residuals(rows, labels, np.array([2.0, 3, 4]))
-    np.testing.assert_allclose(found, [[-2, -2], [3, 3], [0, 0]])
-    assert _residuals(np.ones((3, 64)), labels, None).shape == (3, 64)
-    assert _residuals(np.ones((3, 65)), labels, None).shape == (3, 64)
+    rows, labels = np.array([[1.0, 0], [3, 2], [7, 7], [9, 8]]), np.array([4, 4, 1, 0])
+    found = _residuals(rows, labels, None)
+    np.testing.assert_allclose(found, [[-1, -1], [1, 1], [0, 0], [0, 0]])
+    found = _residuals(rows, labels, np.array([2.0, 3, 4, 5]))
+    np.testing.assert_allclose(found, [[-2, -2], [3, 3], [0, 0], [0, 0]])
+    assert _residuals(np.ones((4, 64)), labels, None).shape == (4, 64)
+    assert _residuals(np.ones((4, 65)), labels, None).shape == (4, 64)
 
 
 def test_the_objective_from_memberships_counts_no_empty_cluster():
@@ -385,3 +390,34 @@ def test_of_two_certificates_the_tighter_numbers_are_taken():
     assert with_best_of(found, certificate(6.0, 9.0, 6.0)).relative_gap == 0
     assert with_best_of(certificate(0.0, 1.0, 0.0), certificate(0.0, 2.0, 0.0)).relative_gap is None
     assert with_best_of(certificate(0.0, 0.0, 0.0), certificate(0.0, 0.0, 0.0)).relative_gap == 0
+    # Without a bound there is nothing to join; nor with a cut, or what rests on an assumption.
+    for one, two in (
+        (certificate(3.0, None, 2.0), other),
+        (found, certificate(4.0, None, 2.5)),
+        (found, certificate(4.0, 5.0, None)),
+        (certificate(3.0, 6.0, 2.0, normalized_cut=1.0), other),
+        (found, certificate(4.0, 5.0, 2.5, assumes_psd=True)),
+    ):
+        assert with_best_of(one, two) is one
+
+
+def test_what_is_known_of_blocks_goes_on_from_a_checkpoint():
+    blocks = [np.arange(3), np.arange(3, 6), np.arange(6, 9)]
+    ask = Blockwise(DataOperator(np.eye(9), Linear()), np.zeros(9, int), Effort(2), 0.0)
+    found, other = _Found(replace(ask, keep_fractional=True), blocks), _Found(ask, blocks)
+    rows = np.ones((3, 2))
+    found.note(0, Proof(1.5, "lifted", 30, rows))
+    found.note(1, Proof(2.5, "triangles", 60))
+    state = found.state(2)
+    assert state["bounds"].tolist() == [1.5, 2.5]
+    other.restore({**state, "done": 2})
+    assert other.bound(interrupted=False).value == 4
+    assert other.bound(interrupted=False).level == "triangles"
+    np.testing.assert_array_equal(other.fractional[0][0], blocks[0])
+    np.testing.assert_array_equal(other.fractional[0][1], rows)
+    assert [proof and proof.steps for proof in other.proofs] == [30, 60, None]
+    # Of nothing nothing is known, but that objectives of K ≽ 0 are not negative.
+    assert _Found(ask, blocks).bound(interrupted=True).value == 0
+    given = CallableOperator(np.eye(9), lambda A, B: A @ B.T)
+    assert _Found(replace(ask, operator=given), blocks[:1]).bound(interrupted=True).value == -np.inf
+    assert _Found(replace(ask, operator=given), blocks).bound(interrupted=True).value == 0

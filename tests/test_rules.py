@@ -1,10 +1,14 @@
 """Rules that decide by a number: what they say at the number, and just beside it."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
 
 from sketchmeans.engine import Crew
-from sketchmeans.estimators.kmeans import inertia, move_centers, nearest_centers
+from sketchmeans.engine.schedule import Turns
+from sketchmeans.estimators.kmeans import inertia, move_centers, nearest_centers, starts_of
 from sketchmeans.estimators.many_rows import (
     Lloyd,
     RowBlocks,
@@ -230,6 +234,50 @@ def test_sketches_as_wide_as_the_kernel_are_the_identity_and_no_wider_than_their
     for shape in ((0, 1), (1, 0)):
         with pytest.raises(ValueError, match="at least one row and column"):
             SparseSketch(*shape, 0)
+
+
+def test_the_fast_transform_gives_what_explicit_rows_give_over_several_chunks():
+    sketch = HadamardSketch(2500, 20, 3)
+    columns = np.random.default_rng(0).normal(size=(2500, 3))
+    expected = columns.T @ sketch.rows(0, 2500)
+    np.testing.assert_allclose(sketch.apply_by_transform(columns), expected, atol=1e-9)
+
+
+def test_tiles_that_have_had_their_turn_are_counted_for_both_of_their_blocks():
+    with Crew(1) as crew:
+        turns = Turns(4, crew, played=[(0, 1), (2, 2), (0, 2)])
+        assert turns._played == [2, 1, 2, 0]
+
+
+class HalfWay:
+    """A checkpoint that ends work after two tasks, and then goes on from what it has kept."""
+
+    state = None
+
+    @contextmanager
+    def stage(self, *name):
+        yield self
+
+    def each(self, crew, work, total, make, report=None):
+        if self.state is not None:
+            crew.each(work, range(self.state["done"], total))
+            return
+        crew.each(work, range(2))
+        self.state = {**make(2), "done": 2}
+        raise KeyboardInterrupt
+
+
+def test_starts_go_on_from_a_checkpoint():
+    Y, model = np.random.default_rng(0).normal(size=(60, 2)), KMeans(3)
+    whole = starts_of(model, [0, 1, 2, 3], Y, None, 1)
+    half = HalfWay()
+    with pytest.raises(KeyboardInterrupt):
+        starts_of(model, [0, 1, 2, 3], Y, None, 1, half)
+    for one, other in zip(starts_of(model, [0, 1, 2, 3], Y, None, 1, half), whole, strict=True):
+        np.testing.assert_array_equal(one.labels_, other.labels_)
+        np.testing.assert_array_equal(one.cluster_centers_, other.cluster_centers_)
+        assert (one.n_iter_, one.inertia_) == (other.n_iter_, other.inertia_)
+    assert [one.inertia_ for one in whole] == sorted(one.inertia_ for one in whole)
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 64, 65, 1000])
