@@ -84,7 +84,8 @@ audit: $(READY)
 	  build/audit/bin/python -m pip install --quiet --group audit; }
 	$(BIN)/python tools/audited.py build/audit/bin/pip-audit
 
-# Small changes of the source that a test should notice; begun again, it goes on where it ended.
+# Small changes of the source that a test should notice, some of all that there could be, in two hours
+# at most; begun again, it goes on where it ended. ARGS="--help" says how to draw others.
 mutants: $(READY)
 	$(BIN)/python tools/mutants.py $(ARGS)
 

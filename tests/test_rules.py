@@ -1,19 +1,37 @@
 """Rules that decide by a number: what they say at the number, and just beside it."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
 
+from sketchmeans.engine import Crew
+from sketchmeans.engine.schedule import Turns
+from sketchmeans.estimators.kmeans import inertia, move_centers, nearest_centers, starts_of
 from sketchmeans.estimators.many_rows import (
+    Lloyd,
+    RowBlocks,
     drawn_rows,
+    farthest,
     finish_bytes,
     grid,
+    more_seeds,
+    spread,
     starts_on_some,
+    step,
     walked_rows,
 )
 from sketchmeans.kernels import Linear, Polynomial
-from sketchmeans.lowrank.core import CUT, NOISE, Core, judge, judge_residual
+from sketchmeans.lowrank.core import CUT, EPS, NOISE, Core, judge, judge_residual, noise_level
 from sketchmeans.operators.monomials import prefers_features
 from sketchmeans.sketches import HadamardSketch, IdentitySketch, SparseSketch, make_sketch
+
+
+def test_noise_is_what_was_measured_but_not_below_what_rounding_makes():
+    assert noise_level(np.dtype(np.float64), 0.0) == 256 * EPS
+    assert noise_level(np.dtype(np.float32), 0.0) == 4 * float(np.finfo(np.float32).eps)
+    assert noise_level(np.dtype(np.float32), 0.5) == 0.5
 
 
 def test_a_value_below_zero_is_noise_up_to_the_cut_and_rounding_up_to_its_share():
@@ -146,6 +164,65 @@ def test_blocks_of_rows_are_cut_by_numbers_and_hold_some_rows_per_cluster():
     assert few == 3 * 10**6 * 4 + (62 + 4) * 8 * 9 * 8 + 2 * working
 
 
+LINE = np.array([[0.0], [1.0], [10.0], [14.0], [30.0]])
+"""Five rows, of which the centers 1 and 12 have two and three."""
+
+
+@pytest.mark.parametrize("weights", [None, np.array([1.0, 2.0, 3.0, 0.0, 1.0])])
+def test_a_block_of_rows_gives_its_sums_masses_squares_and_farthest_rows(weights):
+    mass = np.ones(5) if weights is None else weights
+    centers, middle = np.array([[-9.0], [2.0]]), np.array([10.0])
+    found = step(LINE, weights, centers=centers, middle=middle)
+    assert found.labels.tolist() == [0, 0, 1, 1, 1]
+    rows = LINE[:, 0] - 10
+    expected = [(mass * rows)[:2].sum(), (mass * rows)[2:].sum()]
+    np.testing.assert_allclose(found.sums[:, 0], expected)
+    np.testing.assert_allclose(found.masses, [mass[:2].sum(), mass[2:].sum()])
+    whole = spread(LINE, weights, middle=middle)
+    assert whole.mass == mass.sum()
+    np.testing.assert_allclose(whole.sums, [(mass * rows).sum()])
+    np.testing.assert_allclose(whole.squares, [(mass * rows**2).sum()])
+    far = farthest(LINE, weights, centers=centers, middle=middle, count=3)
+    expected = [(324, 20, 1), (4, 0, 1), (4, 4, 1)]
+    if weights is not None:
+        expected = [(324, 20, 1), (4, 0, 1), (1, -10, 0)]  # a row of weight zero is none of them
+    assert list(zip(far.squares, far.rows[:, 0], far.labels, strict=True)) == expected
+
+
+def test_centers_are_means_of_their_rows_and_the_nearest_is_found():
+    labels, weights = np.array([0, 0, 1, 1, 1]), np.array([1.0, 3.0, 1.0, 1.0, 2.0])
+    centers = np.array([[5.0], [5.0], [7.0]])
+    move_centers(LINE, centers, labels, weights)
+    np.testing.assert_allclose(centers, [[0.75], [21.0], [7.0]])
+    assert inertia(LINE, centers, labels, weights) == pytest.approx(
+        0.75**2 + 3 * 0.25**2 + 121 + 49 + 2 * 81
+    )
+    assert inertia(LINE, centers, labels, None) == pytest.approx(0.75**2 + 0.25**2 + 121 + 49 + 81)
+    move_centers(LINE, centers, labels, None)
+    np.testing.assert_allclose(centers, [[0.5], [18.0], [7.0]])
+    found, squares = nearest_centers(LINE, centers)
+    assert found.tolist() == [0, 0, 2, 1, 1]
+    np.testing.assert_allclose(squares, [0.25, 0.25, 9, 16, 144])
+
+
+def test_an_empty_cluster_takes_the_farthest_row_of_one_that_keeps_others():
+    Y = np.array([[0.0], [1.0], [50.0]])
+    with Crew(1) as crew:
+        lloyd = Lloyd(RowBlocks(Y, None, [slice(0, 2), slice(2, 3)], crew), np.zeros(1), 9, 0.0)
+        # 50 is farthest from its center, and all that this center has.
+        centers = np.array([[0.25], [40.0], [99.0]])
+        sums, mass = lloyd._filled(centers, np.array([[1.0], [50], [0]]), np.array([2.0, 1, 0]))
+    np.testing.assert_allclose(sums, [[0], [50], [1]])
+    np.testing.assert_allclose(mass, [1, 1, 1])
+
+
+def test_starts_on_some_rows_have_the_seeds_given_and_more():
+    assert more_seeds([3, 4])[:2] == [3, 4]
+    assert len(more_seeds([3, 4])) == 4
+    assert len(set(more_seeds(range(10)))) == 20
+    assert more_seeds(range(30)) == list(range(30))
+
+
 def test_sketches_as_wide_as_the_kernel_are_the_identity_and_no_wider_than_their_matrix():
     assert isinstance(make_sketch("hadamard", 9, 9, 0), IdentitySketch)
     assert isinstance(make_sketch("hadamard", 9, 8, 0), HadamardSketch)
@@ -157,6 +234,50 @@ def test_sketches_as_wide_as_the_kernel_are_the_identity_and_no_wider_than_their
     for shape in ((0, 1), (1, 0)):
         with pytest.raises(ValueError, match="at least one row and column"):
             SparseSketch(*shape, 0)
+
+
+def test_the_fast_transform_gives_what_explicit_rows_give_over_several_chunks():
+    sketch = HadamardSketch(2500, 20, 3)
+    columns = np.random.default_rng(0).normal(size=(2500, 3))
+    expected = columns.T @ sketch.rows(0, 2500)
+    np.testing.assert_allclose(sketch.apply_by_transform(columns), expected, atol=1e-9)
+
+
+def test_tiles_that_have_had_their_turn_are_counted_for_both_of_their_blocks():
+    with Crew(1) as crew:
+        turns = Turns(4, crew, played=[(0, 1), (2, 2), (0, 2)])
+        assert turns._played == [2, 1, 2, 0]
+
+
+class HalfWay:
+    """A checkpoint that ends work after two tasks, and then goes on from what it has kept."""
+
+    state = None
+
+    @contextmanager
+    def stage(self, *name):
+        yield self
+
+    def each(self, crew, work, total, make, report=None):
+        if self.state is not None:
+            crew.each(work, range(self.state["done"], total))
+            return
+        crew.each(work, range(2))
+        self.state = {**make(2), "done": 2}
+        raise KeyboardInterrupt
+
+
+def test_starts_go_on_from_a_checkpoint():
+    Y, model = np.random.default_rng(0).normal(size=(60, 2)), KMeans(3)
+    whole = starts_of(model, [0, 1, 2, 3], Y, None, 1)
+    half = HalfWay()
+    with pytest.raises(KeyboardInterrupt):
+        starts_of(model, [0, 1, 2, 3], Y, None, 1, half)
+    for one, other in zip(starts_of(model, [0, 1, 2, 3], Y, None, 1, half), whole, strict=True):
+        np.testing.assert_array_equal(one.labels_, other.labels_)
+        np.testing.assert_array_equal(one.cluster_centers_, other.cluster_centers_)
+        assert (one.n_iter_, one.inertia_) == (other.n_iter_, other.inertia_)
+    assert [one.inertia_ for one in whole] == sorted(one.inertia_ for one in whole)
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 64, 65, 1000])

@@ -5,9 +5,12 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from sketchmeans import FullKernelKMeans
+from sketchmeans.engine.run import ALONE
+from sketchmeans.estimators import starts
 from sketchmeans.estimators.full import INITS
 from sketchmeans.estimators.lloyd import refine
-from sketchmeans.operators import KernelOperator
+from sketchmeans.kernels import Gaussian
+from sketchmeans.operators import DataOperator, KernelOperator
 
 BLOBS = np.repeat(np.arange(4), 30)
 random = np.random.default_rng(0)
@@ -106,3 +109,17 @@ def test_a_start_works_where_few_samples_have_weight(init):
     model.fit(X, sample_weight=weights)
     assert len(set(model.labels_[[3, 40, 70]])) == 3
     assert model.inertia_ == pytest.approx(0, abs=1e-12)
+
+
+def test_a_start_says_what_it_takes_and_what_it_cost():
+    weights = np.ones(120)
+    weights[:7] = 0.0
+    plain = DataOperator(X, Gaussian(0.02))
+    some = DataOperator(X, Gaussian(0.02), weights=weights)
+    for init in ("random", "k-means++"):
+        assert starts.start(plain, init, 4, 0, ALONE)[1].entries == 120 * 4 + 120
+        found = starts.start_bytes(plain, init, 4, ALONE, some_apart=False)
+        assert found == plain.columns_bytes(1, ALONE) + 120 * 120
+    # Samples of weight zero come in by their columns.
+    entries = [starts.start(one, "sketch", 4, 0, ALONE)[1].entries for one in (plain, some)]
+    assert entries[1] - entries[0] == 120 * 7

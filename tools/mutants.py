@@ -1,83 +1,95 @@
 """Change the source a little, and see whether the tests notice.
 
-Every mutation (``tools/mutations.py``) of the modules below is tried with the tests that run its
-line, the quickest first, until one fails. Which tests these are is found by one run of all of them
-under coverage. A mutant that fails no test has survived: a test is missing, or the change changes
-nothing that anybody could see. ::
+A mutation (``tools/mutations.py``) of one of the modules below is tried
+(``tools/mutant_trials.py``) with the tests that run its line (``tools/mutant_tests.py``), the
+quickest first, until one fails. A mutant that fails no test has survived: a test is missing, or the
+change changes nothing that anybody could see. ::
 
-    make mutants                                   # two hours at most; begun again, it goes on
-    python tools/mutants.py --sample 120 --seed 0  # some of them
-    python tools/mutants.py --only lowrank/core    # of one module
+    make mutants                                  # drawn from all, in two hours at most
+    make mutants ARGS="--sample 60 --seed 1"      # fewer, and others
+    make mutants ARGS="--only lowrank/core --all" # every one of a module
 
-Nothing in the tree is changed: a process that is forked for a mutant imports the changed module in
-place of the one on disk. Results are kept in ``build/mutants``; one that was killed stays so for
-the same source, a survivor is tried again when a test has changed.
+All of them do not fit into two hours, so some are drawn, of each module its share. A draw of more
+holds one of fewer with the same seed. Begun again, it goes on where it ended.
+
+Nothing in the tree is changed. Results are kept in ``build/mutants``; one that was killed stays so
+for the same source, a survivor is tried again when a test has changed.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import hashlib
-import importlib.abc
-import importlib.util
 import json
+import math
 import os
 import random
-import signal
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-SOURCE = ROOT / "src"
-KEPT = ROOT / "build" / "mutants"
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import coverage  # noqa: E402
-import pytest  # noqa: E402
-from tools.mutations import Mutation, mutated, mutations  # noqa: E402
+from tools.mutant_tests import KEPT, ROOT, Asking
+from tools.mutant_trials import source_of, try_functions, try_modules
+from tools.mutations import Mutation, mutations
 
-RECOVERY = "lowrank one_pass"
-CERTIFICATE = "certificate bounds proof proof_attacks certify"
-OPERATORS = "operators engine kernels"
+RECOVERY = "rules lowrank one_pass degenerate"
+CERTIFICATE = "certificate_rules proof_rules certificate bounds proof proof_attacks"
+CERTIFICATE += " proof_labels"
+OPERATORS = "rules operator_rules operators engine kernels sparse_kernels"
+FEATURES = OPERATORS + " lowrank one_pass bounds"
+NEIGHBORS = "operator_rules native_neighbors neighbor_anchors"
 TESTS = {
     "sketches": "rules sketches one_pass",
-    "lowrank/core": "rules " + RECOVERY + " degenerate",
+    "lowrank/core": RECOVERY,
     "lowrank/one_pass": RECOVERY,
     "certificate/above": CERTIFICATE,
+    "certificate/alike": CERTIFICATE,
     "certificate/blockwise": CERTIFICATE,
     "certificate/bracket": CERTIFICATE,
-    "certificate/cut": CERTIFICATE + " graphs",
+    "certificate/cut": CERTIFICATE,
     "certificate/gap": CERTIFICATE,
     "certificate/intervals": CERTIFICATE,
+    "certificate/joining": CERTIFICATE,
     "certificate/lift": CERTIFICATE,
     "certificate/moments": CERTIFICATE,
+    "certificate/objective": CERTIFICATE,
     "certificate/optimum": CERTIFICATE,
     "certificate/parts": CERTIFICATE,
+    "certificate/probable": CERTIFICATE,
+    "certificate/proving": CERTIFICATE,
+    "certificate/sampling": CERTIFICATE,
     "certificate/spectral": CERTIFICATE,
     "certificate/triangles": CERTIFICATE,
-    "engine/schedule": "engine",
-    "operators/data": OPERATORS,
-    "operators/features": OPERATORS,
-    "operators/monomials": "rules " + OPERATORS,
-    "operators/gram": OPERATORS,
-    "operators/precomputed": OPERATORS + " sparse_kernels",
-    "operators/tiles": OPERATORS,
-    "estimators/kmeans": "many_rows starts",
+    "engine/schedule": "rules engine",
+    "operators/base": FEATURES,
+    "operators/data": FEATURES,
+    "operators/features": FEATURES,
+    "operators/gram": NEIGHBORS,
+    "operators/monomials": FEATURES,
+    "operators/neighbor_features": NEIGHBORS,
+    "operators/precomputed": OPERATORS + " lowrank one_pass",
+    "operators/tiles": OPERATORS + " native_maps",
+    "estimators/kmeans": "rules many_rows starts",
     "estimators/many_rows": "rules many_rows",
+    "estimators/starts": "rules many_rows starts",
 }
 """Modules that are changed, each with the files of tests that are asked: quick ones, in process."""
-OPTIONS = ["-o", "addopts=", "-o", "timeout=0", "--import-mode=importlib", "--hypothesis-seed=0"]
-OPTIONS += ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov", "-q", "--no-header"]
-OPTIONS += ["-k", "not ctrl_c"]  # an interrupt inside the tracer of coverage would leave its lock
+SAMPLE = 400
+"""Mutants that are drawn: in two hours on two cores there is time for about twice as many."""
+LEAST = 0.85
+"""The score below which the command ends with an error."""
+
+Chosen = list[tuple[str, Mutation]]
 
 
 def main() -> None:
     """Find the mutants, run them, and print the score."""
     parser = argparse.ArgumentParser(description="Change the source, and see what tests notice.")
-    parser.add_argument("--sample", type=int, help="so many mutants, drawn from all")
+    parser.add_argument("--sample", type=int, default=SAMPLE, help="so many mutants are drawn")
+    parser.add_argument("--all", action="store_true", help="try all of them")
     parser.add_argument("--seed", type=int, default=0, help="of the draw")
     parser.add_argument("--only", action="append", help="modules, as lowrank/core")
     parser.add_argument("--minutes", type=float, default=110, help="begin none after these")
@@ -90,32 +102,28 @@ def main() -> None:
     os.chdir(ROOT)
     os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
     _import_what_is_large()
-    chosen = [(module, one) for module in modules for one in mutations(_source(module))]
-    total = len(chosen)
-    if asked.sample is not None and asked.sample < total:
-        chosen = sorted(
-            random.Random(asked.seed).sample(chosen, asked.sample),
-            key=lambda pair: (modules.index(pair[0]), pair[1].number),
-        )
-    print(f"{len(chosen)} of {total} mutants, seed {asked.seed}", flush=True)
-    asking = Asking(sorted({module for module, _ in chosen}))
-    kept = Kept(asking.stamp)
-    waiting = [pair for pair in chosen if kept.verdict(*pair) is None]
-    running: dict[int, tuple[str, Mutation, float, float]] = {}
-    while running or waiting:
-        while waiting and len(running) < asked.jobs and time.monotonic() < end:
-            module, mutation = waiting.pop(0)
-            tests = asking.tests(module, mutation)
-            if not tests:
-                kept.add(module, mutation, "survived", "no test runs the line")
-                continue
-            limit = 20 + 5 * sum(asking.seconds[test] for test in tests)
-            child = _forked(module, mutation, tests)
-            running[child] = (module, mutation, time.monotonic(), limit)
-        if not running:
-            break
-        _collect(running, kept)
-    _report(chosen, kept)
+    every = {module: mutations(source_of(module)) for module in modules}
+    total = sum(map(len, every.values()))
+    chosen = drawn(every, total if asked.all else asked.sample, asked.seed)
+    told = f"{len(chosen)} of {total:,} mutants of {len(every)} modules"
+    if len(chosen) < total:
+        told += f", drawn with seed {asked.seed}, of each module its share"
+    print(told, flush=True)
+    asking = Asking({module: TESTS[module].split() for module in modules}, asked.jobs)
+    kept = Kept(asking.stamps)
+    _try(chosen, asking, kept, asked.jobs, end)
+    _report(chosen, kept, told)
+
+
+def drawn(every: dict[str, list[Mutation]], count: int, seed: int) -> Chosen:
+    """Draw mutants, of each module its share, in an order in which any beginning is such a draw."""
+    total = sum(map(len, every.values()))
+    ranked = []
+    for module, some in every.items():
+        order = random.Random(f"{seed} {module}").sample(some, len(some))
+        ranked += [((place + 0.5) / len(some), module, one) for place, one in enumerate(order)]
+    ranked.sort(key=lambda rank: rank[:2])
+    return [(module, one) for _, module, one in ranked[: min(count, total)]]
 
 
 def _import_what_is_large() -> None:
@@ -131,156 +139,33 @@ def _import_what_is_large() -> None:
     del hypothesis, pandas, scipy, sklearn
 
 
-def _source(module: str) -> str:
-    return (SOURCE / "sketchmeans" / f"{module}.py").read_text()
+def _try(chosen: Chosen, asking: Asking, kept: Kept, jobs: int, end: float) -> None:
+    """Run the tests of mutants of which nothing is known."""
 
+    def unknown() -> Chosen:
+        return [pair for pair in chosen if kept.verdict(*pair) is None]
 
-class Mutant(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds one module, changed, where the one on disk would be found."""
-
-    def __init__(self, module: str, number: int) -> None:
-        self.name = f"sketchmeans.{module.replace('/', '.')}"
-        self.path = str(SOURCE / "sketchmeans" / f"{module}.py")
-        self.tree = mutated(_source(module), number)
-
-    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        """Answer for the one module."""
-        if name != self.name:
-            return None
-        return importlib.util.spec_from_loader(name, self, origin=self.path)
-
-    def exec_module(self, module: Any) -> None:
-        """Run the changed source."""
-        module.__file__ = self.path
-        exec(compile(self.tree, self.path, "exec"), module.__dict__)
-
-
-class First:
-    """Remembers the first test that failed."""
-
-    failed = "it could not be imported"
-
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        """Take its name."""
-        if report.failed:
-            self.failed = report.nodeid
-
-
-def _forked(module: str, mutation: Mutation, tests: list[str]) -> int:
-    """Begin the tests of a mutant in a child; what it found it leaves in a file."""
-    if child := os.fork():
-        return child
-    os.setsid()
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):
-        os.dup2(nothing, stream)
-    first = First()
-    sys.meta_path.insert(0, Mutant(module, mutation.number))
-    code = 3
-    with contextlib.suppress(BaseException):
-        code = int(pytest.main([*OPTIONS, "-x", *tests], plugins=[first]))
-    (KEPT / f"{os.getpid()}.txt").write_text("" if code == 0 else first.failed)
-    os._exit(0)
-
-
-def _collect(running: dict[int, tuple[str, Mutation, float, float]], kept: Kept) -> None:
-    """Take what children have found, and end those that take too long."""
-    time.sleep(0.05)
-    for child, (module, mutation, begun, limit) in list(running.items()):
-        ended, _ = os.waitpid(child, os.WNOHANG)
-        late = not ended and time.monotonic() - begun > limit
-        if late:
-            os.killpg(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-        if not ended and not late:
-            continue
-        del running[child]
-        found = KEPT / f"{child}.txt"
-        by = found.read_text() if found.exists() else "it ended the process"
-        found.unlink(missing_ok=True)
-        by = "it took too long" if late else by
-        kept.add(module, mutation, "killed" if by else "survived", by)
-
-
-class Asking:
-    """Which tests run which line, and how long they take: one run of all of them."""
-
-    def __init__(self, modules: list[str]) -> None:
-        names = sorted({name for module in modules for name in TESTS[module].split()})
-        files = [ROOT / "tests" / f"test_{name}.py" for name in names]
-        sources = [path for path in SOURCE.rglob("*.py") if path.is_file()]
-        digest = hashlib.sha256()
-        for path in [*files, *sorted(sources), *(ROOT / "tests").glob("[!t]*.py")]:
-            digest.update(path.read_bytes())
-        self.stamp = digest.hexdigest()[:16]
-        KEPT.mkdir(parents=True, exist_ok=True)
-        found = KEPT / f"lines-{self.stamp}.json"
-        if not found.exists():
-            print(f"{len(files)} files of tests are run once, unchanged", flush=True)
-            _measure(files, found)
-        kept = json.loads(found.read_text())
-        self.lines: dict[str, dict[str, list[str]]] = kept["lines"]
-        self.seconds: dict[str, float] = kept["seconds"]
-
-    def tests(self, module: str, mutation: Mutation) -> list[str]:
-        """Return the tests that run the lines of a mutation, the quickest first."""
-        lines = self.lines.get(module, {})
-        found: set[str] = set()
-        for line in range(mutation.line, mutation.last_line + 1):
-            found |= set(lines.get(str(line), []))
-        wanted = tuple(f"tests/test_{name}.py" for name in TESTS[module].split())
-        if "" in found:  # run while it was imported: any test might notice
-            found |= self.seconds.keys()
-        tests = [test for test in found if test.startswith(wanted)]
-        return sorted(tests, key=lambda test: (self.seconds[test], test))
-
-
-class Watch:
-    """Tells coverage which test runs, and remembers how long each took."""
-
-    def __init__(self, measured: coverage.Coverage) -> None:
-        self.measured = measured
-        self.seconds: dict[str, float] = {}
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: Any) -> Any:
-        """Name the test as the one that runs."""
-        self.measured.switch_context(item.nodeid)
-        begun = time.monotonic()
-        result = yield
-        self.seconds[item.nodeid] = time.monotonic() - begun
-        self.measured.switch_context("")
-        return result
-
-
-def _measure(files: list[Path], found: Path) -> None:
-    """Run tests under coverage in a child, and keep which of them run which line."""
-    child = os.fork()
-    if child == 0:
-        measured = coverage.Coverage(data_file=None, include=[f"{SOURCE}/*"], config_file=False)
-        measured.start()
-        watch = Watch(measured)
-        code = int(pytest.main([*OPTIONS, "-x", *map(str, files)], plugins=[watch]))
-        measured.stop()
-        data = measured.get_data()
-        lines = {}
-        for module in TESTS:
-            path = str(SOURCE / "sketchmeans" / f"{module}.py")
-            lines[module] = data.contexts_by_lineno(path)
-        if code == 0:
-            found.write_text(json.dumps({"lines": lines, "seconds": watch.seconds}))
-        os._exit(code)
-    if os.waitpid(child, 0)[1]:
-        sys.exit("the tests must pass before anything is changed")
+    for module, mutation in unknown():
+        if not asking.tests(module, mutation):
+            kept.add(module, mutation, "", 0.0, "no test runs the line")
+    for run in (try_functions, try_modules):
+        if waiting := unknown():
+            run(waiting, asking, kept.add, jobs, end)
+            kept.read()
 
 
 class Kept:
     """Verdicts of this run and of those before."""
 
-    def __init__(self, stamp: str) -> None:
-        self.stamp = stamp
+    def __init__(self, stamps: dict[str, str]) -> None:
+        self.stamps = stamps
         self.path = KEPT / "results.jsonl"
-        self.found: dict[str, dict[str, str]] = {}
+        self.found: dict[str, dict[str, Any]] = {}
+        self._told = os.dup(1)
+        self.read()
+
+    def read(self) -> None:
+        """Take what the file has, which other processes write to as well."""
         if self.path.exists():
             for line in self.path.read_text().splitlines():
                 one = json.loads(line)
@@ -288,49 +173,63 @@ class Kept:
 
     @staticmethod
     def _key(module: str, mutation: Mutation) -> str:
-        source = hashlib.sha256(_source(module).encode()).hexdigest()[:16]
+        source = hashlib.sha256(source_of(module).encode()).hexdigest()[:16]
         return f"{module} {source} {mutation.number}"
 
     def verdict(self, module: str, mutation: Mutation) -> str | None:
         """Return what is known; None where it has to be tried."""
         one = self.found.get(self._key(module, mutation))
-        if one is None or (one["verdict"] == "survived" and one["stamp"] != self.stamp):
+        if one is None or (one["verdict"] == "survived" and one["stamp"] != self.stamps[module]):
             return None
         return one["verdict"]
 
-    def add(self, module: str, mutation: Mutation, verdict: str, by: str) -> None:
-        """Keep a verdict, in the file at once."""
+    def add(self, module: str, mutation: Mutation, by: str, took: float, why: str = "") -> None:
+        """Keep what noticed a mutant, if anything did, in the file at once."""
+        verdict = "killed" if by else "survived"
         key = self._key(module, mutation)
-        one = {"key": key, "verdict": verdict, "by": by, "stamp": self.stamp}
+        one = {"key": key, "verdict": verdict, "by": by, "stamp": self.stamps[module]}
+        one |= {"name": mutation.name, "seconds": round(took, 1)}
         self.found[key] = one
         with self.path.open("a") as file:
             file.write(json.dumps(one) + "\n")
-        if verdict == "survived":
-            print(f"survived: {module}.py:{mutation.name}  {by}", flush=True)
+        if not by:
+            os.write(self._told, f"survived: {module}.py:{mutation.name}  {why}\n".encode())
 
 
-def _report(chosen: list[tuple[str, Mutation]], kept: Kept) -> None:
+def _report(chosen: Chosen, kept: Kept, told: str) -> None:
     """Print the score of each module and of all, and what survived."""
-    print(f"\n{'module':28} {'mutants':>7} {'killed':>7} {'score':>7}")
-    every: list[str] = []
-    for module in dict.fromkeys(module for module, _ in chosen):
-        verdicts = [kept.verdict(module, one) for name, one in chosen if name == module]
-        tried = [verdict for verdict in verdicts if verdict]
-        every += tried
-        if tried:
-            killed = tried.count("killed")
-            print(f"{module:28} {len(tried):7} {killed:7} {killed / len(tried):7.1%}")
-    if not every:
+    tried = [(module, one) for module, one in chosen if kept.verdict(module, one)]
+    survivors = [(module, one) for module, one in tried if kept.verdict(module, one) != "killed"]
+    if not tried:
         sys.exit("no mutant was tried")
-    killed = every.count("killed")
-    print(f"{'all':28} {len(every):7} {killed:7} {killed / len(every):7.1%}")
-    if len(every) < len(chosen):
-        print(f"{len(chosen) - len(every)} were not tried in this time: run it again")
-    survivors = [(module, one) for module, one in chosen if kept.verdict(module, one) == "survived"]
+    print(f"\n{'module':28} {'mutants':>7} {'killed':>7} {'score':>7}")
+    for module in TESTS:
+        count = sum(name == module for name, _ in tried)
+        if count:
+            killed = count - sum(name == module for name, _ in survivors)
+            print(f"{module:28} {count:7} {killed:7} {killed / count:7.1%}")
+    count, killed = len(tried), len(tried) - len(survivors)
+    score = killed / count
+    print(f"{'all':28} {count:7} {killed:7} {score:7.1%}")
     if survivors:
         print("\nsurvivors:")
-        for module, one in survivors:
+        for module, one in sorted(survivors, key=lambda pair: (pair[0], pair[1].number)):
             print(f"  {module}.py:{one.name}")
+    print(f"\n{told}.")
+    if count < len(chosen):
+        print(f"{len(chosen) - count} of these were not tried in this time: run it again.")
+    low, high = _interval(killed, count)
+    print(f"{score:.1%} were killed: of all, {low:.1%} to {high:.1%} with a confidence of 95 %.")
+    if score < LEAST:
+        sys.exit(f"That is less than {LEAST:.0%}.")
+
+
+def _interval(hits: int, count: int) -> tuple[float, float]:
+    """Return Wilson's interval of a share that was seen in a sample."""
+    z, share = 1.96, hits / count
+    middle = share + z**2 / (2 * count)
+    half = z * math.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))
+    return (middle - half) / (1 + z**2 / count), (middle + half) / (1 + z**2 / count)
 
 
 if __name__ == "__main__":
