@@ -36,7 +36,7 @@ def test_the_fingerprint_is_of_the_names_and_the_content_of_python_files(tmp_pat
 
 
 def test_what_is_told_has_date_and_python_and_whether_src_has_changed():
-    kept = covered.summary(REPORT, "0123", "2026-11-18")
+    kept = covered.summary(REPORT, "0123", "2026-11-18", "make coverage")
     line = covered.told(kept, "0123")
     assert "94.9 % of lines and branches (1,900 of 2,000 lines, 474 of 500 branches)" in line
     assert "measured on 2026-11-18 by make coverage with Python" in line

@@ -4,6 +4,7 @@ Tracing takes too long to be a part of `make test`, which prints the figure that
 date. The fingerprint of the source tells whether it is still that of the files here. ::
 
     python tools/covered.py keep   # after a traced run, from its data
+    python tools/covered.py keep "make coverage in four parts"
     python tools/covered.py show
 """
 
@@ -45,7 +46,7 @@ def measured() -> dict[str, Any]:
         return json.loads(path.read_text())
 
 
-def summary(report: dict[str, Any], source: str, today: str) -> dict[str, Any]:
+def summary(report: dict[str, Any], source: str, today: str, how: str) -> dict[str, Any]:
     """Return what is kept of a report: the totals, whose they are, and the files with the least."""
     totals = report["totals"]
     files = {name: one["summary"]["percent_covered"] for name, one in report["files"].items()}
@@ -55,6 +56,7 @@ def summary(report: dict[str, Any], source: str, today: str) -> dict[str, Any]:
         "lines": [totals["covered_lines"], totals["num_statements"]],
         "branches": [totals["covered_branches"], totals["num_branches"]],
         "date": today,
+        "how": how,
         "python": platform.python_version(),
         "coverage": report["meta"]["version"],
         "source": source,
@@ -73,16 +75,16 @@ def told(kept: dict[str, Any], source: str) -> str:
     line = (
         f"Coverage of src: {kept['percent']} % of lines and branches ({lines:,} of {all_lines:,} "
         f"lines, {branches:,} of {all_branches:,} branches), measured on {kept['date']} by "
-        f"make coverage with Python {kept['python']}"
+        f"{kept['how']} with Python {kept['python']}"
     )
     return line if kept["source"] == source else f"{line}; src has changed since"
 
 
-def main(what: str) -> None:
+def main(what: str, how: str = "make coverage") -> None:
     """Keep the figure of the last traced run, or show the one that is kept."""
     source = fingerprint(ROOT / "src")
     if what == "keep":
-        kept = summary(measured(), source, datetime.now(UTC).date().isoformat())
+        kept = summary(measured(), source, datetime.now(UTC).date().isoformat(), how)
         KEPT.write_text(json.dumps(kept, indent=2) + "\n")
         for name, percent in kept["least"].items():
             print(f"{percent:6.1f} %  {name}")
@@ -93,4 +95,4 @@ def main(what: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])
