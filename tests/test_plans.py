@@ -307,6 +307,17 @@ def test_a_plan_refuses_what_it_cannot_plan():
         plan(X, 500)
 
 
+@pytest.mark.parametrize("measure", [True, False])
+def test_landmarks_that_need_data_are_refused_as_by_the_fit_where_there_are_none(measure):
+    K = np.eye(40)
+    model = KernelKMeans(2, kernel="precomputed", method="nystrom", sketch="kmeans")
+    with pytest.raises(ValueError, match=r"needs data .* a precomputed kernel has none") as fitted:
+        model.fit(K)
+    with pytest.raises(ValueError) as planned:
+        plan(K, model, measure=measure)
+    assert str(planned.value) == str(fitted.value)
+
+
 def test_a_limit_that_cannot_be_kept_is_refused_with_the_cheapest_change():
     X = rows(60_000, 5)
     with pytest.raises(MemoryError) as refused:

@@ -14,7 +14,7 @@ from sketchmeans.centers import rows_for_centers
 from sketchmeans.lowrank.cholesky import streams_columns
 from sketchmeans.lowrank.exact import forms_matrix, useful_features
 from sketchmeans.lowrank.filtered import PASSES, STEPS, is_filtered
-from sketchmeans.lowrank.landmarks import halvings
+from sketchmeans.lowrank.landmarks import halvings, refuse_without_data
 from sketchmeans.lowrank.nystrom import auto_sampling, holds_columns
 from sketchmeans.lowrank.request import Request
 from sketchmeans.lowrank.result import Cost
@@ -56,7 +56,9 @@ def landmark_sampling(operator: KernelOperator, ask: Request) -> tuple[str, int]
     """Return how a Nyström method finds landmarks, and how many there will be."""
     m = min(ask.width, operator.shape[0])
     sampling = auto_sampling(operator, m) if ask.sketch == "auto" else ask.sketch
-    if sampling in ("uniform", "leverage"):
+    if sampling == "kmeans":
+        refuse_without_data(operator)
+    elif sampling in ("uniform", "leverage"):
         m = min(m, weighty_count(operator))
     return sampling, m
 

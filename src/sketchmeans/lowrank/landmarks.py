@@ -178,16 +178,21 @@ def _probabilities(scores: FloatArray, count: int) -> FloatArray:
     return np.where(certain, 1.0, np.clip(shares, 1 / len(scores), 1.0))
 
 
-def kmeans_landmarks(operator: KernelOperator, count: int, seed: int) -> Landmarks:
-    """Put landmarks at centers of K-means on a seeded subsample of the data (Zhang–Kwok 2010).
-
-    Where it has no more distinct rows than there are to be landmarks, those rows are.
-    """
+def refuse_without_data(operator: KernelOperator) -> None:
+    """Refuse K-means as a way to find landmarks where there is nothing to put them among."""
     if operator.data is None:
         raise ValueError(
             'sketch="kmeans" needs data to put landmarks among, and a precomputed kernel has '
             'none. Choose sketch="uniform", "diagonal", "column-norm" or "leverage".'
         )
+
+
+def kmeans_landmarks(operator: KernelOperator, count: int, seed: int) -> Landmarks:
+    """Put landmarks at centers of K-means on a seeded subsample of the data (Zhang–Kwok 2010).
+
+    Where it has no more distinct rows than there are to be landmarks, those rows are.
+    """
+    refuse_without_data(operator)
     chosen = subsample(weighty(operator), rows_for_centers(count), seed)
     whole = len(chosen) == operator.shape[0] and not isinstance(operator.data, Rows)
     X = operator.data if whole else operator.data[chosen]
