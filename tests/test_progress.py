@@ -187,21 +187,22 @@ def folder(tmp_path_factory):
     random = np.random.default_rng(0)
     np.save(folder / "many.npy", random.normal(size=(150_000, 20)))
     np.save(folder / "some.npy", random.normal(size=(9_000, 20)))
+    np.save(folder / "more.npy", random.normal(size=(36_000, 20)))  # ten bars a second show some
     options = "-k 5 --kernel rbf --method one-pass --refine 1 --save model.skm --quiet"
     assert shell.here(f"sketchmeans cluster some.npy {options}", folder).returncode == 0
     return folder
 
 
 def test_predict_counts_its_rows_on_a_terminal_and_nowhere_else(folder):
-    command = "sketchmeans predict model.skm some.npy -o labels.npy --force"
+    command = "sketchmeans predict model.skm more.npy -o labels.npy --force"
     commands = [command, f"{command} --quiet"]
     (out, shown), quiet = forked.several_on_a_terminal(commands, folder)
-    assert out == "9,000 rows. Labels: labels.npy\n"
-    counts = [int(rows.replace(",", "")) for rows in re.findall(r"([\d,]+) of 9,000 rows", shown)]
+    assert out == "36,000 rows. Labels: labels.npy\n"
+    counts = [int(rows.replace(",", "")) for rows in re.findall(r"([\d,]+) of 36,000 rows", shown)]
     assert counts == sorted(counts)
     assert counts[0] == 0
-    assert any(0 < count < 9000 for count in counts)
-    assert counts[-1] == 9000
+    assert any(0 < count < 36_000 for count in counts)
+    assert counts[-1] == 36_000
     assert quiet == ("", "")
     assert shell.here(command, folder).stderr == ""
 
