@@ -137,7 +137,11 @@ def forks(
 
 def _fit_in_child(job: Callable[[], str], wanted: str, before: list[int], deadline: float) -> None:
     try:
-        faulthandler.dump_traceback_later(deadline, exit=True)  # says where it hangs
+        # An alarm, which needs no thread, says where it hangs and ends it.
+        # NOTE: where the parent has called faulthandler.dump_traceback_later, as soak.running does,
+        # to call it again in a child waits for ever for a thread that the child does not have.
+        faulthandler.register(signal.SIGALRM, all_threads=True, chain=True)
+        signal.setitimer(signal.ITIMER_REAL, deadline)
         if library_threads() != before:
             os._exit(WRONG_THREADS)
         os._exit(0 if job() == wanted else WRONG_BITS)

@@ -1,6 +1,11 @@
 """The soak itself: every part is there, its seed gives the same cases, and a violation is told."""
 
 import itertools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -142,3 +147,26 @@ def test_seeds_take_silence_for_a_hang_and_keep_what_was_said_before(
     assert passed == ["tests/a.py::b[draw=1]"] * 3
     assert len(failed) == 1
     assert failed[0].startswith(f"pytest {told}")
+
+
+FORKS = """
+import faulthandler, json, os, time
+from soak.threads import forks
+faulthandler.dump_traceback_later(100, exit=True)  # as soak.running does for every case
+parent = os.getpid()
+jobs = {"good": lambda: "same", "endless": lambda: os.getpid() == parent or time.sleep(60)}
+print(json.dumps(forks(jobs, {"good": "same", "endless": True}, 2, deadline=3.0)))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+def test_children_of_a_run_that_is_watched_for_hangs_end_and_are_themselves_watched():
+    out = subprocess.run(
+        [sys.executable, "-c", FORKS],
+        cwd=Path(__file__).parents[1],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(out.stdout) == ["in child 1: endless ended with -14"]
+    assert "in _fit_in_child" in out.stderr
