@@ -212,6 +212,8 @@ def test_the_moments_are_those_of_the_centred_kernel_with_room_for_rounding(weig
     held = float(np.square(factor.T @ u).sum())
     assert (apart.trace_lower, apart.squares) == (0, np.inf)
     assert apart.trace_upper == pytest.approx(trace + off - held + near.slack)
+    for name, value in met.items():  # one of the two alone says nothing
+        assert found(eta, 1e-2, **{name: value}).squares == np.inf
 
 
 def test_a_likely_bound_takes_the_norm_from_each_leading_eigenvalue():

@@ -379,6 +379,8 @@ def test_of_two_certificates_the_tighter_numbers_are_taken():
     found, other = certificate(3.0, 6.0, 2.0, level="free"), certificate(4.0, 5.0, 2.5)
     assert numbers(with_best_of(found, other)) == (4, 5, 2.5, 1.0)
     assert numbers(with_best_of(found, other, same_labels=False)) == (3, 6, 2.5, 1.4)
+    small = certificate(0.75, 1.5, 0.5), certificate(0.25, 1.0, 0.25)
+    assert numbers(with_best_of(*small)) == (0.75, 1.0, 0.5, 1.0)
     worse = certificate(1.0, 9.0, 2.0, level="lifted", n_blocks=7)
     assert numbers(with_best_of(found, worse)) == (3, 6, 2, 2.0)
     assert with_best_of(found, worse).level == "free"

@@ -82,6 +82,7 @@ def test_a_core_tells_how_negative_it_is_and_how_coarse():
     diagonal = np.full(10, 2.0)
     assert coarse.rounding(1e-16, diagonal) == pytest.approx(10 * 1e-6 / 20)
     assert coarse.rounding(1.0, diagonal) == 1.0
+    assert coarse.rounding(1e-16, diagonal / 100) == pytest.approx(10 * 1e-6 / 0.2)
     assert coarse.rounding(1e-16, np.zeros(10)) == 1e-16
 
 

@@ -61,13 +61,14 @@ class Asking:
 
     def __init__(self, files: dict[str, list[str]], jobs: int) -> None:
         self.files = files
+        self.only: dict[tuple[str, Mutation], list[str]] = {}
+        """The files that are asked about a mutant, where others have been before."""
         shared = hashlib.sha256()
         for path in [*sorted(SOURCE.rglob("*.py")), *sorted((ROOT / "tests").glob("*.py"))]:
             if not path.name.startswith("test_"):
                 shared.update(path.read_bytes())
         names = sorted({name for some in files.values() for name in some})
-        self._digests = {name: _digest(shared, [name]) for name in names}
-        self.stamps = {module: _digest(shared, sorted(some)) for module, some in files.items()}
+        self.digests = {name: _digest(shared, name) for name in names}
         KEPT.mkdir(parents=True, exist_ok=True)
         waiting = [name for name in names if not self._path(name).exists()]
         if waiting:
@@ -83,7 +84,11 @@ class Asking:
                     lines.setdefault(line, []).extend(tests)
 
     def _path(self, name: str) -> Path:
-        return KEPT / f"lines-{name}-{self._digests[name]}.json"
+        return KEPT / f"lines-{name}-{self.digests[name]}.json"
+
+    def state(self, module: str) -> dict[str, str]:
+        """Return the files of tests of a module, and what tells whether they have changed."""
+        return {name: self.digests[name] for name in self.files[module]}
 
     def tests(self, module: str, mutation: Mutation) -> list[str]:
         """Return the tests that run the lines of a mutation, the quickest first, up to ``ENOUGH``.
@@ -99,8 +104,9 @@ class Asking:
         near = found if "" not in found else {test for some in lines.values() for test in some}
         if "" in found:
             found |= self.seconds.keys()
-        wanted = tuple(f"tests/test_{name}.py" for name in self.files[module])
-        tests = [test for test in found if test.startswith(wanted)]
+        names = self.only.get((module, mutation), self.files[module])
+        wanted = {f"tests/test_{name}.py" for name in names}
+        tests = [test for test in found if test.split("::")[0] in wanted]
         tests.sort(key=lambda test: (test not in near, *self._cost(test)))
         spent = list(accumulate(self.seconds[test] for test in tests))
         return tests[: max(bisect_right(spent, ENOUGH), 1)]
@@ -111,10 +117,9 @@ class Asking:
         return math.ceil(math.log2(max(seconds / 0.05, 1))), test.split("::")[0], seconds
 
 
-def _digest(shared: Any, names: list[str]) -> str:
+def _digest(shared: Any, name: str) -> str:
     digest = shared.copy()
-    for name in names:
-        digest.update((ROOT / "tests" / f"test_{name}.py").read_bytes())
+    digest.update((ROOT / "tests" / f"test_{name}.py").read_bytes())
     return digest.hexdigest()[:16]
 
 

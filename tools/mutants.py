@@ -13,7 +13,7 @@ All of them do not fit into two hours, so some are drawn, of each module its sha
 holds one of fewer with the same seed. Begun again, it goes on where it ended.
 
 Nothing in the tree is changed. Results are kept in ``build/mutants``; one that was killed stays so
-for the same source, a survivor is tried again when a test has changed.
+for the same source, a survivor is tried again with the files of tests that have changed.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def main() -> None:
         told += f", drawn with seed {asked.seed}, of each module its share"
     print(told, flush=True)
     asking = Asking({module: TESTS[module].split() for module in modules}, asked.jobs)
-    kept = Kept(asking.stamps)
+    kept = Kept(asking)
     _try(chosen, asking, kept, asked.jobs, end)
     _report(chosen, kept, told)
 
@@ -146,6 +146,7 @@ def _try(chosen: Chosen, asking: Asking, kept: Kept, jobs: int, end: float) -> N
         return [pair for pair in chosen if kept.verdict(*pair) is None]
 
     for module, mutation in unknown():
+        asking.only[module, mutation] = kept.unasked(module, mutation)
         if not asking.tests(module, mutation):
             kept.add(module, mutation, "", 0.0, "no test runs the line")
     for run in (try_functions, try_modules):
@@ -157,8 +158,8 @@ def _try(chosen: Chosen, asking: Asking, kept: Kept, jobs: int, end: float) -> N
 class Kept:
     """Verdicts of this run and of those before."""
 
-    def __init__(self, stamps: dict[str, str]) -> None:
-        self.stamps = stamps
+    def __init__(self, asking: Asking) -> None:
+        self.asking = asking
         self.path = KEPT / "results.jsonl"
         self.found: dict[str, dict[str, Any]] = {}
         self._told = os.dup(1)
@@ -179,15 +180,23 @@ class Kept:
     def verdict(self, module: str, mutation: Mutation) -> str | None:
         """Return what is known; None where it has to be tried."""
         one = self.found.get(self._key(module, mutation))
-        if one is None or (one["verdict"] == "survived" and one["stamp"] != self.stamps[module]):
-            return None
-        return one["verdict"]
+        return one["verdict"] if one and not self.unasked(module, mutation) else None
+
+    def unasked(self, module: str, mutation: Mutation) -> list[str]:
+        """Return the files of tests that have not been asked, or have changed since."""
+        one = self.found.get(self._key(module, mutation))
+        if one and one["verdict"] == "killed":
+            return []
+        asked = one["asked"] if one else {}
+        return [
+            name for name, state in self.asking.state(module).items() if asked.get(name) != state
+        ]
 
     def add(self, module: str, mutation: Mutation, by: str, took: float, why: str = "") -> None:
         """Keep what noticed a mutant, if anything did, in the file at once."""
         verdict = "killed" if by else "survived"
         key = self._key(module, mutation)
-        one = {"key": key, "verdict": verdict, "by": by, "stamp": self.stamps[module]}
+        one = {"key": key, "verdict": verdict, "by": by, "asked": self.asking.state(module)}
         one |= {"name": mutation.name, "seconds": round(took, 1)}
         self.found[key] = one
         with self.path.open("a") as file:
