@@ -27,7 +27,8 @@ ANSWER = 5.0
 BACKENDS = ("loky", "threading", "multiprocessing")
 
 FITS = r"""
-import sys, threading, time
+import signal, sys, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # under ``nohup`` it would be ignored
 from soak.threads import library_threads, make_jobs
 jobs = make_jobs()
 job = jobs[sys.argv[1]]
