@@ -225,7 +225,7 @@ def soaked(seed: int, count: int) -> Cases:
     _prepare()
     for index in range(count):
         case = Case.drawn(seed, index)
-        wrong = tried(case, deadline=300.0)[2]
+        wrong = tried(case, deadline=120.0)[2]
         yield case.kind, [f"{index}: {case}: {text}" for text in wrong]
 
 
@@ -239,7 +239,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the cases (default: 0)")
     parser.add_argument("--only", type=int, help="the number of the one case to run")
     parser.add_argument(
-        "--deadline", type=float, default=300.0, help="seconds for a fit (default: 300)"
+        "--deadline", type=float, default=120.0, help="seconds for a fit (default: 120)"
     )
     given = parser.parse_args(arguments)
     _prepare()
