@@ -122,16 +122,20 @@ def by_deadline(work: Callable[[], Any], seconds: float, client: Client) -> Any:
 
 
 def standing(client: Client) -> str:
-    """Return what the scheduler has to do, in a few lines."""
+    """Return what the scheduler has to do, what clients wait for, and how the nannies stand."""
     told: list[str] = []
 
     def ask() -> None:
         told.append(client.run_on_scheduler(_unfinished))
+        nannies = getattr(client.cluster, "workers", {})
+        for name, nanny in nannies.items():
+            process = getattr(nanny, "process", None)
+            told.append(f"nanny {name}: {nanny.status.name}, {getattr(process, 'status', None)}")
 
     thread = threading.Thread(target=ask, daemon=True)
     thread.start()
     thread.join(20)
-    return told[0] if told else "the scheduler does not answer"
+    return "\n".join(told) if told else "the scheduler does not answer"
 
 
 def _unfinished(dask_scheduler: Any) -> str:
@@ -142,6 +146,10 @@ def _unfinished(dask_scheduler: Any) -> str:
         counts[name] = counts.get(name, 0) + 1
         if task.state in ("processing", "no-worker", "queued") and len(lines) < 12:
             lines.append(f"{task.state}: {task.key} on {task.processing_on}")
+        if task.who_wants and len(lines) < 30:
+            held = [worker.address for worker in task.who_has or ()]
+            story = dask_scheduler.story(task.key)[-3:]
+            lines.append(f"wanted: {task.key}, {task.state}, held by {held}; {story}")
     return "\n".join([*lines, *(f"{count} × {name}" for name, count in sorted(counts.items()))])
 
 

@@ -283,3 +283,20 @@ def test_a_callable_of_float32_is_known_to_be_coarse():
         warnings.simplefilter("error")
         low = one_pass(CallableOperator(X, kernel), make_sketch("hadamard", 500, 50, 0), rank=10)
     assert low.eta >= 4 * np.finfo(np.float32).eps
+
+
+@pytest.mark.parametrize("n_passes", [1, 2])
+@pytest.mark.parametrize("sketch", SKETCHES)
+def test_eigenvalues_of_the_early_form_are_those_of_its_embedding(sketch, n_passes):
+    """Eigenvalues that fall to 1e-12: a Gram matrix of W does not see the last ones."""
+    K = spectrum(np.repeat([1, 1e-3, 1e-6, 1e-9, 1e-12], 3), n=40)
+    low = one_pass(
+        PrecomputedOperator(K),
+        make_sketch(sketch, 40, 20, seed=3),
+        rank=9,
+        truncation="early",
+        n_passes=n_passes,
+    )
+    Y = low.embedding
+    own = np.linalg.eigvalsh(Y.T @ Y)[::-1]
+    assert np.abs(own - low.leading).max() < 40 * np.finfo(float).eps

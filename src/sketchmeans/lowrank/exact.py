@@ -12,6 +12,7 @@ from sketchmeans._arrays import FloatArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.engine import ALONE, Run
 from sketchmeans.lowrank.core import CUT, judge, measured_pass, noise_level
+from sketchmeans.lowrank.eigen import leading_eigenvectors
 from sketchmeans.lowrank.filtered import filtered, is_filtered
 from sketchmeans.lowrank.result import Cost, Facts, LowRank, warn_indefinite
 from sketchmeans.lowrank.sparse_features import from_sparse_features
@@ -117,7 +118,7 @@ def _dense(
     K = operator.columns(np.arange(n), run)
     K = (K + K.T) / 2
     with OneBlasThread():
-        values, vectors = linalg.eigh(K, subset_by_index=[n - rank, n - 1])
+        values, vectors = leading_eigenvectors(K, rank)
         smallest = linalg.eigh(K, subset_by_index=[0, 0], eigvals_only=True)[0]
     rounding, checked = operator.rounding(seed, fine=True)
     eta = noise_level(np.dtype(np.float64), rounding)

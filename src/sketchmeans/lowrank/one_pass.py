@@ -11,7 +11,7 @@ from scipy import linalg
 from sketchmeans._arrays import FloatArray
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.engine import ALONE, Pass, Run
-from sketchmeans.lowrank.core import CUT, EPS, Core, measured_pass
+from sketchmeans.lowrank.core import EPS, Core, measured_pass
 from sketchmeans.lowrank.request import Truncation
 from sketchmeans.lowrank.result import Cost, Facts, LowRank, warn_indefinite
 from sketchmeans.operators import KernelOperator
@@ -137,27 +137,21 @@ def _early(W: Any, Omega: Any, rank: int, eta: float) -> FloatArray:
 
     Step 3 takes the leading left singular vectors of W.
     """
-    to_basis = _leading_basis(W, rank, eta)
-    QW = to_basis.T @ gram(W, W)
-    QO = to_basis.T @ gram(W, Omega)
+    _, sizes, Vt = np.linalg.svd(triangle(W))
+    keep = np.arange(len(sizes)) < rank
+    keep &= sizes > max(len(sizes) * EPS, eta) * sizes.max(initial=0.0)
+    # NOTE: a Gram matrix of W would have squared its condition number, and Q would be far from
+    # orthogonal (test_eigenvalues_of_the_early_form_are_those_of_its_embedding).
+    sizes, Vt = sizes[keep], Vt[: len(sizes)][keep]
+    to_basis = Vt.T / sizes
+    QW = sizes[:, None] * Vt
+    QO = gram(multiply_rows(W, to_basis), Omega)
     # NOTE: step 4 as a least-squares problem: QᵀΩ has more columns than rows.
     B = linalg.lstsq(QO.T, QW.T)[0].T if QO.size else np.zeros((0, 0))
     values, V = np.linalg.eigh((B + B.T) / 2)
     keep = values > EPS * np.abs(values).max(initial=0.0)
     order = np.flatnonzero(keep)[::-1]
     return to_basis @ (V[:, order] * np.sqrt(values[order]))
-
-
-def _leading_basis(W: Any, rank: int, eta: float) -> FloatArray:
-    """Return M with Q = WM orthonormal, Q the leading left singular vectors of W."""
-    values, V = np.linalg.eigh(gram(W, W))
-    values, V = values[::-1], V[:, ::-1]
-    keep = np.arange(len(values)) < rank
-    keep &= values > max(len(values) * CUT * EPS, eta**2) * values[0]
-    M = V[:, keep] / np.sqrt(values[keep])
-    # The Gram matrix has squared the condition number: a second round restores orthogonality.
-    values, V = np.linalg.eigh(M.T @ gram(W, W) @ M)
-    return M @ (V / np.sqrt(values))[:, ::-1]
 
 
 def orthonormalise(W: Any, eta: float) -> Any:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import linalg
 
 from sketchmeans.blas import OneBlasThread
 from sketchmeans.engine import ALONE, Run
 from sketchmeans.lowrank.core import CUT, EPS
+from sketchmeans.lowrank.eigen import leading_eigenvectors
 from sketchmeans.lowrank.result import Cost, Facts, LowRank, Whole
 from sketchmeans.operators import NeighborOperator
 
@@ -33,7 +33,7 @@ def from_known_anchors(
     """Decompose K = FFᵀ where the anchors are known already, by so many distances."""
     n, width = operator.shape[0], operator.map.count
     order = min(n, width)
-    first = max(order - rank - SEEN_BEYOND, 0)
+    count = min(rank + SEEN_BEYOND, order)
     with OneBlasThread():
         if width <= n:
             matrix = operator.gram_of_features(run.part(1, 3))
@@ -41,7 +41,7 @@ def from_known_anchors(
             F = operator.all_features()
             matrix = (F @ F.T).toarray()
         distances += operator.stream_distances
-        values, vectors = linalg.eigh(matrix, subset_by_index=[first, order - 1], overwrite_a=True)
+        values, vectors = leading_eigenvectors(matrix, count, overwrite=True)
         del matrix
         values, vectors = values[::-1], vectors[:, ::-1]
         seen = values[values > CUT * order * EPS]
