@@ -197,7 +197,8 @@ def test_the_law_of_the_random_pivots_does_not_depend_on_the_batch(batch, seeds)
         seen[i, j] += 1
     possible = law > 0
     assert seen[~possible].sum() == 0
-    assert chisquare(seen[possible], trials * law[possible]).pvalue > 1e-3
+    # `make soak PART=seeds` asks this 300 times: all of that fails by chance once in a thousand.
+    assert chisquare(seen[possible], trials * law[possible]).pvalue > 1e-3 / 300
 
 
 def test_cholesky_stops_at_the_tolerance(X):
