@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.cluster import SpectralClustering
 from sklearn.datasets import make_moons
 from sklearn.metrics import normalized_mutual_info_score
 from sklearn.neighbors import kneighbors_graph
@@ -245,14 +246,33 @@ def test_a_connected_graph_is_told_nothing_of():
         assert normalized(np.ones((1, 1))).n_components == 1  # a loop is an edge
 
 
-def test_two_moons_are_found_with_the_lines_of_the_docstring(seeds):
-    for seed in seeds(3):
-        X, y = make_moons(500, noise=0.07, random_state=seed)
-        A = kneighbors_graph(X, 15)
-        K, weights = normalized(A.maximum(A.T))
-        model = KernelKMeans(2, kernel="precomputed", rank=2, method="exact", random_state=0)
-        labels = model.fit(K, sample_weight=weights).labels_
+def moons(seed):
+    """Two moons, their graph, and its clusters by the lines of the docstring."""
+    X, y = make_moons(500, noise=0.07, random_state=seed)
+    A = kneighbors_graph(X, 15)
+    A = A.maximum(A.T)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # moons that do not touch
+        K, weights = normalized(A)
+    model = KernelKMeans(2, kernel="precomputed", rank=2, method="exact", random_state=0)
+    return y, A, model.fit(K, sample_weight=weights).labels_
+
+
+def test_two_moons_are_found_with_the_lines_of_the_docstring():
+    for seed in range(3):
+        y, _, labels = moons(seed)
         assert normalized_mutual_info_score(y, labels) >= 0.95
+
+
+def test_no_cut_of_moons_is_larger_than_that_of_spectral_clustering(seeds):
+    """Two eigenvectors lose the moons of one draw in twelve, there as here."""
+    for seed in seeds(3):
+        _, A, labels = moons(seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            rival = SpectralClustering(2, affinity="precomputed", random_state=0).fit_predict(A)
+        cuts = [normalized_cut(A.toarray(), one) for one in (labels, rival)]
+        assert cuts[0] <= cuts[1] + 1e-12
 
 
 def test_a_hub_that_knows_everybody_is_no_trouble():
