@@ -27,6 +27,7 @@ THREADED = {"test_determinism", "test_engine", "test_threads"}
 FEW_STARTS = {
     *("test_bounds", "test_categories", "test_certificate", "test_degenerate", "test_estimators"),
     *("test_fit_properties", "test_graphs", "test_hostile_data", "test_landmarks", "test_layouts"),
+    *("test_disk", "test_pipeline_files", "test_plotting", "test_predict_classes"),
     *("test_rules", "test_scales", "test_sparse_kernels"),
 }
 """Files whose subject is not K-means: where nobody says how many, it has two starts in them."""
