@@ -28,6 +28,9 @@ run: $(READY)
 
 # Tracing makes tests a third slower, so coverage is measured by `make coverage`, which keeps its
 # figure in docs/coverage.json; this prints it.
+# Where the environment forbids to keep what Python compiles, every program that a test starts would
+# compile the package anew; what is empty forbids nothing.
+test: export PYTHONDONTWRITEBYTECODE =
 test: lint
 	$(BIN)/python -m pytest
 	@$(BIN)/python tools/covered.py show

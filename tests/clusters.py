@@ -19,7 +19,11 @@ def opened(n_workers):
     A worker that began from nothing would import it, and so would each that replaces a lost one:
     ``tests/test_dask_memory.py`` and ``docs/scale.md`` have such.
     """
-    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+    settings = {
+        "distributed.worker.multiprocessing-method": "forkserver",
+        "distributed.worker.profile.enabled": False,  # it looks at workers a hundred times a second
+    }
+    with dask.config.set(settings):
         assert get_mp_context() is forked.context()  # in this order: Dask has a list of its own
         with clusters.opened(n_workers) as client:
             yield client

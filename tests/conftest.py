@@ -24,6 +24,13 @@ LONG = (
 """Files of tests that take longest; a worker that began one last would leave the others idle."""
 THREADED = {"test_determinism", "test_engine", "test_threads"}
 """Files whose subject is threads: BLAS has as many in them as it would have anywhere."""
+FEW_STARTS = {
+    *("test_bounds", "test_categories", "test_certificate", "test_degenerate", "test_estimators"),
+    *("test_fit_properties", "test_graphs", "test_hostile_data", "test_landmarks", "test_layouts"),
+    *("test_disk", "test_pipeline_files", "test_plotting", "test_predict_classes"),
+    *("test_rules", "test_scales", "test_sparse_kernels"),
+}
+"""Files whose subject is not K-means: where nobody says how many, it has two starts in them."""
 
 
 DRAWS = os.environ.get("SKETCHMEANS_SEED")
@@ -73,6 +80,16 @@ def one_blas_thread(request):
     """Keep BLAS to one thread: those of two workers on two cores mostly wait for each other."""
     limit = None if request.path.stem in THREADED else 1
     with threadpool_limits(limit, user_api="blas"):
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_starts(request):
+    """Ten starts to thirty would be most of the time of fits of few samples."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.path.stem in FEW_STARTS:
+            for name in ("STARTS", "MOST_STARTS"):
+                patch.setattr(f"sketchmeans.estimators.deciding.{name}", 2)
         yield
 
 

@@ -134,7 +134,7 @@ def test_an_exact_objective_says_what_rounding_leaves_of_it(offset, streamed, mo
     monkeypatch.setattr("sketchmeans.estimators.full.CACHE_LIMIT", 0 if streamed else 3000)
     X = np.random.default_rng(1).normal(size=(300, 3)) + offset
     for model in (
-        KernelKMeans(3, kernel="linear", n_refine=1, random_state=0).fit(X),
+        KernelKMeans(3, kernel="linear", n_refine=1, n_init=10, random_state=0).fit(X),
         FullKernelKMeans(3, kernel="linear", n_init=1, random_state=0).fit(X),
     ):
         certificate, labels = model.certificate_, model.labels_

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -19,26 +20,42 @@ import shell
 from sketchmeans.cli import cli
 from sketchmeans.datasets import load_segmentation
 from sketchmeans.reproduce import FILES, claims, experiments, reproduce
-from sketchmeans.reproduce.theorem import adversarial, gap, partitions
+from sketchmeans.reproduce.theorem import adversarial, check_theorem, gap, partitions
 from sketchmeans.reproduce.trials import Contender, Summary, run_trial
 
 COMMAND = [sys.executable, "-m", "sketchmeans", "reproduce"]
+KEPT = Path(__file__).parents[1] / "docs" / "reproduction"
+"""What ``make reproduce`` left: a hundred trials, twenty of the local kernels."""
 pytestmark = pytest.mark.timeout(900)  # the whole of it runs once, beside other tests
 
 
+def halved(draw):
+    def half(seed):
+        X, y = draw(seed)
+        return X[::2], y[::2]
+
+    return half
+
+
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """What a run with few trials leaves, by the command line."""
+def fresh(tmp_path_factory):
+    """What a run of two trials leaves, by the command line; of the local kernels, half the rows."""
     out = tmp_path_factory.mktemp("reproduction")
-    done = subprocess.run(
-        [*COMMAND, "--quick", "--trials", "10", "--seed", "0", "--out", str(out)],
-        capture_output=True,
-        text=True,
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("digits", "scaled_segmentation"):
+            patch.setattr(experiments, name, halved(getattr(experiments, name)))
+        command = "sketchmeans reproduce --quick --trials 2 --seed 0 --out ."
+        done = shell.here(command, out)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == f"Written: {out / 'README.md'}"
+    assert done.stdout.strip() == "Written: README.md"
     assert done.stderr == ""  # progress is for terminals
     return out
+
+
+@pytest.fixture(params=["fresh", "kept"])
+def folder(request):
+    """A run of today with few trials, and the kept one with many: the same must hold for both."""
+    return KEPT if request.param == "kept" else request.getfixturevalue("fresh")
 
 
 def results(folder, name):
@@ -93,7 +110,8 @@ def test_the_page_shows_every_figure_and_every_row_of_the_paper(folder):
     page = (folder / "README.md").read_text(encoding="utf-8")
     for name in ("figure-1", "figure-2", "figure-3", "local-kernels"):
         assert f"]({name}.png)" in page
-    assert "sketchmeans reproduce --quick --trials 10 --seed 0" in page
+    few, many = "--quick --trials 2 --seed 0", "--trials 100 --seed 0"
+    assert f"sketchmeans reproduce {many if folder == KEPT else few}" in page
     table = page[page.index("## Table 1") : page.index("## Figure 3")]
     for method, printed in (
         ("exact decomposition", ["0.40", "0.99"]),
@@ -109,7 +127,7 @@ def test_the_page_shows_every_figure_and_every_row_of_the_paper(folder):
 def test_table_1_has_the_figures_of_the_paper(folder):
     found = rows(folder)
     exact = found["exact decomposition"]
-    assert exact["accuracy"]["trials"] >= 10
+    assert exact["accuracy"]["trials"] == (100 if folder == KEPT else 2)
     assert abs(exact["error"]["mean"] - 0.40) <= 0.01
     assert exact["accuracy"]["mean"] >= 0.97
     ours = found["one-pass, late (r' = 12)"]
@@ -120,7 +138,8 @@ def test_table_1_has_the_figures_of_the_paper(folder):
     for m in (20, 100):
         rival = found[f"Nyström, early, m = {m}"]
         assert rival["error"]["mean"] > ours["error"]["mean"] + 0.005
-        assert rival["accuracy"]["mean"] < ours["accuracy"]["mean"] - 0.01
+        if folder == KEPT:  # a mean over two draws says little of it
+            assert rival["accuracy"]["mean"] < ours["accuracy"]["mean"] - 0.01
 
 
 def test_the_printed_algorithm_misses_the_table_and_late_nystrom_does_not(folder):
@@ -158,7 +177,7 @@ def test_every_claim_has_a_verdict_and_the_theorem_holds(folder):
     assert all(claim["parts"] for claim in found["claims"][:5])
     theorem = found["measured"]["theorem"]
     assert theorem["violations"] == theorem["violations_of_ours"] == 0
-    assert theorem["cases"] >= 100
+    assert theorem["cases"] == (400 if folder == KEPT else 40)
     growth = found["measured"]["growth"]
     assert growth["within_budget"]
     assert growth["peak_bytes"][1] <= 2.1 * growth["peak_bytes"][0]
@@ -206,12 +225,60 @@ def test_too_few_trials_are_refused(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_trials_do_not_depend_on_the_processes_that_run_them(folder):
-    seeds = np.random.default_rng(0).integers(2**31 - 1, size=10)
+def test_trials_do_not_depend_on_the_processes_that_run_them(fresh):
+    seeds = np.random.default_rng(0).integers(2**31 - 1, size=2)
     for contender in (experiments.PLAIN, experiments.TABLE_1[1]):
         alone = [run_trial(experiments.RINGS, contender, int(seed)) for seed in seeds]
-        found = Summary(**rows(folder)[contender.name]["accuracy"])
+        found = Summary(**rows(fresh)[contender.name]["accuracy"])
         assert found == Summary.of(outcome.accuracy for outcome in alone)
+
+
+DIGITS, _ = next(experiments._local_problems())
+AGAIN = {
+    "table-1, one pass": (
+        *(experiments.RINGS, experiments.TABLE_1[1], 100),
+        lambda: rows(KEPT)["one-pass, late (r' = 12)"],
+    ),
+    "table-1, no kernel": (
+        *(experiments.RINGS, experiments.PLAIN, 100),
+        lambda: rows(KEPT)["K-means, no kernel"],
+    ),
+    "table-1, Nyström": (
+        *(experiments.RINGS, experiments.TABLE_1[3], 100),
+        lambda: rows(KEPT)["Nyström, early, m = 100"],
+    ),
+    "claims": (
+        *(experiments.SEGMENTATION, experiments.sketch("Nyström", 7, method="nystrom"), 20),
+        lambda: results(KEPT, "claims")["measured"]["equal"][1]["late"],
+    ),
+    "local kernels": (
+        *(DIGITS, experiments.sketch("one pass", 20, 10), 20),
+        lambda: results(KEPT, "local-kernels")[0]["curves"]["one pass"][1],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_the_kept_run_has_what_all_of_its_trials_give_today(name):
+    """Up to 1e-3: rounding on another machine may move a sample that is between two clusters."""
+    problem, contender, trials, kept = AGAIN[name]
+    seeds = np.random.default_rng(0).integers(2**31 - 1, size=trials)
+    today = [run_trial(problem, contender, int(seed)) for seed in seeds]
+    found = kept()
+    assert found["method"] == contender.name
+    assert found["numbers"] == today[0].numbers
+    for quantity in ("accuracy", "nmi", "error"):
+        values = [getattr(one, quantity) for one in today]
+        if found[quantity] is None:
+            assert set(values) == {None}
+        else:
+            assert asdict(Summary.of(values)) == pytest.approx(found[quantity], abs=1e-3)
+
+
+def test_no_small_kernel_breaks_the_theorem():
+    found = check_theorem(cases=100, seed=1)
+    assert found.cases == 100
+    assert found.violations == found.violations_of_ours == 0
 
 
 def test_a_trial_measures_the_error_of_the_whole_matrix():

@@ -161,15 +161,9 @@ def test_a_fit_in_another_thread_has_the_bits_of_the_main_one():
     assert in_thread(fit) == fit()
 
 
-SOAK = [
-    ["--fits", "17", "--forks", "0"],
-    pytest.param(["--fits", "0", "--forks", "17"], marks=needs_fork),
-]
-
-
-@pytest.mark.parametrize("options", SOAK, ids=["fits", "forks"])
-def test_fits_side_by_side_and_forks_during_fits_end_with_the_same_bits(options):
-    command = [sys.executable, "-m", "soak.threads", "--deadline", "20", *options]
+def test_fits_side_by_side_and_forks_during_fits_end_with_the_same_bits():
+    count = ["--fits", "17", "--forks", "17"]  # none where the platform has no fork
+    command = [sys.executable, "-m", "soak.threads", "--deadline", "20", *count]
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
     )

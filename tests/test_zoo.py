@@ -69,7 +69,7 @@ def fitted(animal, X, weights, kernel, method, **more):
     if method == "full":
         model = FullKernelKMeans(animal.n_clusters, **options)
     elif kernel == "neighbors":
-        model = KernelKMeans(animal.n_clusters, kernel_params=ANCHORS, n_jobs=1, random_state=0)
+        model = KernelKMeans(animal.n_clusters, kernel_params=ANCHORS, **options)
     else:
         model = KernelKMeans(animal.n_clusters, method=method, **options)
     with warnings.catch_warnings():
