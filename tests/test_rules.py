@@ -1,5 +1,6 @@
 """Rules that decide by a number: what they say at the number, and just beside it."""
 
+import tracemalloc
 from contextlib import contextmanager
 
 import numpy as np
@@ -25,7 +26,13 @@ from sketchmeans.estimators.many_rows import (
 from sketchmeans.kernels import Linear, Polynomial
 from sketchmeans.lowrank.core import CUT, EPS, NOISE, Core, judge, judge_residual, noise_level
 from sketchmeans.operators.monomials import prefers_features
-from sketchmeans.sketches import HadamardSketch, IdentitySketch, SparseSketch, make_sketch
+from sketchmeans.sketches import (
+    HadamardSketch,
+    IdentitySketch,
+    RademacherSketch,
+    SparseSketch,
+    make_sketch,
+)
 
 
 def test_noise_is_what_was_measured_but_not_below_what_rounding_makes():
@@ -294,3 +301,26 @@ def test_a_sparse_sketch_has_eight_signs_in_a_row_or_as_many_as_are_wide():
         rows = SparseSketch(50, width, 0).matrix
         assert (np.count_nonzero(rows, axis=1) == count).all()
         assert set(np.unique(rows)) <= {-1, 0, 1}
+
+
+def test_a_seed_gives_the_numbers_that_it_always_gave():
+    found = HadamardSketch(2048, 6, 7).rows(1022, 1027)
+    assert found.tolist() == [
+        [1, 1, 1, -1, 1, -1],
+        [-1, -1, -1, 1, 1, 1],
+        [1, 1, 1, -1, 1, 1],
+        [1, -1, 1, 1, 1, -1],
+        [1, -1, 1, -1, -1, 1],
+    ]
+    found = RademacherSketch(2048, 6, 7).rows(1023, 1026)
+    assert found.tolist() == [[1, 1, 1, 1, -1, -1], [1, 1, 1, 1, -1, -1], [-1, -1, -1, -1, -1, 1]]
+
+
+def test_the_fast_transform_takes_one_copy_of_the_columns():
+    sketch, columns = HadamardSketch(4096, 16, 0), np.ones((4096, 32))
+    sketch.apply_by_transform(columns)
+    tracemalloc.start()
+    sketch.apply_by_transform(columns)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.6 * columns.nbytes

@@ -123,3 +123,18 @@ def test_a_start_says_what_it_takes_and_what_it_cost():
     # Samples of weight zero come in by their columns.
     entries = [starts.start(one, "sketch", 4, 0, ALONE)[1].entries for one in (plain, some)]
     assert entries[1] - entries[0] == 120 * 7
+
+
+def test_a_start_of_many_samples_takes_their_embedding_and_k_means_beside_it():
+    n, n_clusters, rank = 20_000, 50, 60
+    operator = DataOperator(np.zeros((n, 1)), Gaussian(1.0))
+    ask = starts.Request(rank=rank, width=2 * rank, seed=0, run=ALONE)
+    needs = starts.METHODS["one-pass"].needs(operator, ask)
+    embedding = n * rank * 8
+    expected = needs.kept + embedding + starts.kmeans_bytes(n, n_clusters, embedding)
+    assert expected > needs.working
+    found = starts.start_bytes(operator, "sketch", n_clusters, ALONE, some_apart=False)
+    assert found == expected
+    columns = n * 256 * 8 + operator.columns_bytes(256, ALONE)
+    apart = starts.start_bytes(operator, "sketch", n_clusters, ALONE, some_apart=True)
+    assert apart == needs.kept + embedding + columns
