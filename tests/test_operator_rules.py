@@ -105,6 +105,12 @@ def test_the_rounding_of_rows_follows_the_formula_and_what_some_entries_show(row
     assert nothing.relative_error(M, nothing.multiply(M), 0)[0] == 0
 
 
+def test_the_rounding_of_rows_is_twice_the_worst_that_entries_show(rows, monkeypatch):
+    shown = iter([1e-3, 5e-3, *[2e-3] * 6])
+    monkeypatch.setattr("sketchmeans.operators.data.largest_deviation", lambda *some: next(shown))
+    assert DataOperator(rows, Gaussian(0.1)).rounding()[0] == 1e-2
+
+
 def test_rows_take_their_numbers_and_sparse_ones_their_indices(rows):
     assert DataOperator(rows, Linear()).row_bytes(10) == 480
     assert DataOperator(thinned(250), Linear()).row_bytes(10) == 25 * 16

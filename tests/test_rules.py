@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 
-from sketchmeans.engine import Crew
+from sketchmeans.engine import Crew, Run
 from sketchmeans.engine.schedule import Turns
 from sketchmeans.estimators.kmeans import inertia, move_centers, nearest_centers, starts_of
 from sketchmeans.estimators.many_rows import (
@@ -25,6 +25,7 @@ from sketchmeans.estimators.many_rows import (
 )
 from sketchmeans.kernels import Linear, Polynomial
 from sketchmeans.lowrank.core import CUT, EPS, NOISE, Core, judge, judge_residual, noise_level
+from sketchmeans.operators import DataOperator
 from sketchmeans.operators.monomials import prefers_features
 from sketchmeans.sketches import (
     HadamardSketch,
@@ -286,6 +287,24 @@ def test_starts_go_on_from_a_checkpoint():
         np.testing.assert_array_equal(one.cluster_centers_, other.cluster_centers_)
         assert (one.n_iter_, one.inertia_) == (other.n_iter_, other.inertia_)
     assert [one.inertia_ for one in whole] == sorted(one.inertia_ for one in whole)
+
+
+def test_a_start_is_one_run_from_its_seed():
+    Y, model = np.random.default_rng(0).normal(size=(60, 2)), KMeans(8)
+    for seed in range(4):
+        (found,) = starts_of(model, [seed], Y, None, 1)
+        alone = KMeans(8, n_init=1, random_state=seed).fit(Y)
+        assert found.inertia_ == pytest.approx(alone.inertia_, rel=1e-12)
+
+
+def test_columns_go_on_from_the_blocks_that_a_checkpoint_has(monkeypatch):
+    monkeypatch.setattr("sketchmeans.operators.base.BLOCK", 64)
+    X = np.random.default_rng(0).normal(size=(150, 2))  # three blocks
+    half = HalfWay()
+    with pytest.raises(KeyboardInterrupt):
+        DataOperator(X, Linear()).columns(np.arange(3), Run(checkpoint=half))
+    np.testing.assert_allclose(half.state["R"], X[:128] @ X[:3].T, atol=1e-12)
+    assert half.state["room"] == {"R": 150}
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 64, 65, 1000])

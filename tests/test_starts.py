@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 from sketchmeans import FullKernelKMeans
@@ -10,7 +11,9 @@ from sketchmeans.estimators import starts
 from sketchmeans.estimators.full import INITS
 from sketchmeans.estimators.lloyd import refine
 from sketchmeans.kernels import Gaussian
+from sketchmeans.lowrank import one_pass
 from sketchmeans.operators import DataOperator, KernelOperator
+from sketchmeans.sketches import make_sketch
 
 BLOBS = np.repeat(np.arange(4), 30)
 random = np.random.default_rng(0)
@@ -138,3 +141,15 @@ def test_a_start_of_many_samples_takes_their_embedding_and_k_means_beside_it():
     columns = n * 256 * 8 + operator.columns_bytes(256, ALONE)
     apart = starts.start_bytes(operator, "sketch", n_clusters, ALONE, some_apart=True)
     assert apart == needs.kept + embedding + columns
+
+
+def test_a_start_by_a_sketch_is_one_run_of_k_means_on_its_embedding():
+    noise = np.random.default_rng(0).normal(size=(120, 2))
+    operator = DataOperator(noise, Gaussian(1.0))
+    rank = starts.auto_rank(8, 120)
+    for seed in range(4):
+        low = one_pass(operator, make_sketch("hadamard", 120, 2 * rank, seed), rank=rank)
+        model = KMeans(8, n_init=1, random_state=seed).fit(low.factor[:, :rank])
+        found, cost = starts.start(operator, "sketch", 8, seed, ALONE)
+        np.testing.assert_array_equal(found, model.labels_)
+        assert cost.entries == low.cost.entries
