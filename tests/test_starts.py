@@ -10,7 +10,7 @@ from sketchmeans.engine.run import ALONE
 from sketchmeans.estimators import starts
 from sketchmeans.estimators.full import INITS
 from sketchmeans.estimators.lloyd import refine
-from sketchmeans.kernels import Gaussian
+from sketchmeans.kernels import Gaussian, Linear
 from sketchmeans.lowrank import one_pass
 from sketchmeans.operators import DataOperator, KernelOperator
 from sketchmeans.sketches import make_sketch
@@ -153,3 +153,12 @@ def test_a_start_by_a_sketch_is_one_run_of_k_means_on_its_embedding():
         found, cost = starts.start(operator, "sketch", 8, seed, ALONE)
         np.testing.assert_array_equal(found, model.labels_)
         assert cost.entries == low.cost.entries
+
+
+def test_where_a_center_is_drawn_twice_the_heaviest_distance_fills_the_empty_cluster():
+    operator = DataOperator(
+        np.array([[0.0], [3.0], [10.0]]), Linear(), weights=np.array([100.0, 50.0, 1.0])
+    )
+    found = {tuple(starts.start(operator, "random", 2, seed, ALONE)[0]) for seed in range(12)}
+    assert (0, 1, 0) in found  # 9 · 50 is more than 100 · 1
+    assert (0, 0, 1) not in found
