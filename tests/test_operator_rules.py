@@ -288,3 +288,16 @@ def test_products_with_a_matrix_and_with_a_vector_have_their_shapes(rows):
     np.testing.assert_allclose(operator @ M[:, 0], rows @ rows[0], atol=1e-12)
     exact = FeatureMapOperator(rows, Linear())
     assert exact.relative_error(M, exact.multiply(M), 0) == (0.0, 0)
+
+
+@native
+def test_what_multiplies_new_points_prepares_the_samples_once(rows, monkeypatch):
+    operator = DataOperator(rows, Gaussian(0.1))
+    taken, whole = [], operator.points.rows
+    monkeypatch.setattr(operator.points, "rows", lambda some: taken.append(some) or whole(some))
+    multiply = operator.multiplier(np.eye(100, 3))
+    assert taken
+    taken.clear()
+    expected = Gaussian(0.1).of(np.square(rows[:, None] - rows[None, :3]).sum(axis=2))
+    np.testing.assert_allclose(multiply(rows), expected, atol=1e-12)
+    assert not taken
