@@ -233,6 +233,7 @@ def test_a_likely_bound_takes_the_norm_from_each_leading_eigenvalue():
     [
         ([2, 8], 4.0),  # ¼ · 4, and the root of ¼ · 4 · 16
         ([32, 2], 16.0),
+        ([0.5, 2], 1.0),
         ([2, 8, 0, 99], 4.0),
         ([2, 8, -1, 99], 4.0),
         ([0, 8], 0.0),

@@ -301,3 +301,12 @@ def test_what_multiplies_new_points_prepares_the_samples_once(rows, monkeypatch)
     expected = Gaussian(0.1).of(np.square(rows[:, None] - rows[None, :3]).sum(axis=2))
     np.testing.assert_allclose(multiply(rows), expected, atol=1e-12)
     assert not taken
+
+
+def test_a_product_with_sparse_rows_of_a_matrix_reads_those_that_are_stored():
+    K = sparse.csr_matrix(np.triu(np.ones((4, 4))))
+    given = PrecomputedOperator(sparse.csr_matrix(np.eye(4)))
+    assert given.against(K).entries == 10
+    few = given.landmarks(np.array([1, 3])).against(K)
+    assert few.entries == 8
+    np.testing.assert_array_equal(few.multiply(np.eye(2)), K.toarray()[:, [1, 3]])
