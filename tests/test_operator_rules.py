@@ -96,6 +96,12 @@ def test_the_rounding_of_rows_follows_the_formula_and_what_some_entries_show(row
     assert coarse.rounding()[0] == pytest.approx(expected, rel=1e-6)
     expected = entry_rounding(Gaussian(0.1), np.dtype(np.float64), 6, 4 * norm, 0.0)
     assert coarse.rounding(fine=True)[0] == pytest.approx(expected, rel=1e-6)
+    # Only rows that were narrowed are off themselves, which distances of sums show.
+    steep, single = Laplacian(100.0), np.dtype(np.float32)
+    for X, narrowed in ((rows, largest), (rows.astype(np.float32), 0.0)):
+        operator = DataOperator(X, steep, dtype=np.float32)
+        expected = entry_rounding(steep, single, 6, operator.points.largest_norm, narrowed)
+        assert operator.rounding()[0] == pytest.approx(expected, rel=1e-6)
     for operator in (fine, coarse):
         M = np.eye(100, 3)
         error, entries = operator.relative_error(M, operator.multiply(M), 0)

@@ -81,6 +81,11 @@ def test_a_core_tells_how_negative_it_is_and_how_coarse():
     assert core.eta == eta
     assert core.negative_mass == pytest.approx(1 / 7)
     assert core.coarseness == 0
+    # What is noise by its size, below 10 · η · 4, is not counted as negative.
+    assert Core(None, np.diag([4.0, 2.0, 0.03, -1.0]), 1e-3).negative_mass == pytest.approx(
+        1 / 7.03
+    )
+    assert Core(None, np.diag([4.0, 2.0, -0.03, -1]), 1e-3).negative_mass == pytest.approx(1 / 7.03)
     known = Core(None, np.diag([4.0, 2.0, 0.0]), eta)
     assert (known.negative_mass, known.coarseness, known.eta) == (0, 0, eta)
     coarse = Core(None, np.diag([4.0, 2.0, -1e-6]), eta)
