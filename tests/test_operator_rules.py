@@ -316,3 +316,18 @@ def test_a_product_with_sparse_rows_of_a_matrix_reads_those_that_are_stored():
     few = given.landmarks(np.array([1, 3])).against(K)
     assert few.entries == 8
     np.testing.assert_array_equal(few.multiply(np.eye(2)), K.toarray()[:, [1, 3]])
+
+
+@pytest.mark.parametrize("weights", [None, np.linspace(0.5, 2, 100)])
+def test_what_a_stream_gives_can_be_turned_and_cut_as_the_features_can(weights, rows):
+    operator = FeatureMapOperator(rows, Linear(), weights=weights)
+    found = operator.gram(rows.mean(axis=0))
+    V = np.linalg.qr(np.random.default_rng(1).normal(size=(6, 6)))[0]
+    root = np.ones(100) if weights is None else np.sqrt(weights)
+    u, F = root / np.linalg.norm(root), operator.features(slice(0, 100))
+    for part, G in ((found, F), (found.leading(4), F[:, :4]), (found.rotated(V), F @ V)):
+        centred = G - np.outer(u, u @ G)
+        np.testing.assert_allclose(part.squared, G.T @ G, atol=1e-10)
+        np.testing.assert_allclose(part.centred, centred.T @ centred, atol=1e-10)
+        np.testing.assert_allclose(part.along, u @ G, atol=1e-10)
+        np.testing.assert_allclose(part.lengths, np.square(F).sum(axis=1))

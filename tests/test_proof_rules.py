@@ -274,7 +274,7 @@ def test_the_subspace_of_a_lift_widens_where_it_is_used_up():
         np.testing.assert_allclose(wider.T @ wider, np.eye(width), atol=1e-12)
         np.testing.assert_allclose(block.u @ wider, 0, atol=1e-12)
         np.testing.assert_array_equal(wider[:, :16], Q)
-    for columns, width in ((30, 45), (55, 59), (59, 59)):
+    for columns, width in ((30, 45), (55, 59), (58, 59), (59, 59)):
         basis = np.random.default_rng(0).normal(size=(60, columns))
         basis = np.linalg.qr(basis - np.outer(block.u, block.u @ basis))[0]
         assert lifting._widened(basis, columns).shape[1] == width
