@@ -1,6 +1,7 @@
 """Rules of certificates: what they say of numbers that can be checked by hand."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -232,6 +233,7 @@ def test_a_likely_bound_takes_the_norm_from_each_leading_eigenvalue():
     [
         ([2, 8], 4.0),  # ¼ · 4, and the root of ¼ · 4 · 16
         ([32, 2], 16.0),
+        ([0.5, 2], 1.0),
         ([2, 8, 0, 99], 4.0),
         ([2, 8, -1, 99], 4.0),
         ([0, 8], 0.0),
@@ -359,7 +361,15 @@ def test_a_clock_keeps_time_for_one_more_evaluation():
     assert clock.is_over()
     assert _Clock(1000.0, lambda: True).is_over()
     assert _Clock(None, lambda: True).is_over()
-    assert not _Clock(None, lambda: False).is_over(1e9)
+    assert _Clock(None, lambda: False).is_over(1e9) is False
+
+
+def test_a_clock_is_over_beyond_its_time_and_not_at_it(monkeypatch):
+    now = iter([5.0, 15.0, np.nextafter(15, 16)])
+    clock = SimpleNamespace(perf_counter=lambda: next(now))
+    monkeypatch.setattr("sketchmeans.certificate.proving.time", clock)
+    clock = _Clock(10.0, lambda: False)
+    assert [clock.is_over(), clock.is_over()] == [False, True]
 
 
 def test_landmarks_gain_what_clusters_hold_less_twice_what_rounding_can_add():

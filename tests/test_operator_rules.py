@@ -96,6 +96,12 @@ def test_the_rounding_of_rows_follows_the_formula_and_what_some_entries_show(row
     assert coarse.rounding()[0] == pytest.approx(expected, rel=1e-6)
     expected = entry_rounding(Gaussian(0.1), np.dtype(np.float64), 6, 4 * norm, 0.0)
     assert coarse.rounding(fine=True)[0] == pytest.approx(expected, rel=1e-6)
+    # Only rows that were narrowed are off themselves, which distances of sums show.
+    steep, single = Laplacian(100.0), np.dtype(np.float32)
+    for X, narrowed in ((rows, largest), (rows.astype(np.float32), 0.0)):
+        operator = DataOperator(X, steep, dtype=np.float32)
+        expected = entry_rounding(steep, single, 6, operator.points.largest_norm, narrowed)
+        assert operator.rounding()[0] == pytest.approx(expected, rel=1e-6)
     for operator in (fine, coarse):
         M = np.eye(100, 3)
         error, entries = operator.relative_error(M, operator.multiply(M), 0)
@@ -103,6 +109,12 @@ def test_the_rounding_of_rows_follows_the_formula_and_what_some_entries_show(row
         assert 0 <= error <= 50 * float(np.finfo(operator.dtype).eps)
     nothing = DataOperator(0 * rows, Linear())
     assert nothing.relative_error(M, nothing.multiply(M), 0)[0] == 0
+
+
+def test_the_rounding_of_rows_is_twice_the_worst_that_entries_show(rows, monkeypatch):
+    shown = iter([1e-3, 5e-3, *[2e-3] * 6])
+    monkeypatch.setattr("sketchmeans.operators.data.largest_deviation", lambda *some: next(shown))
+    assert DataOperator(rows, Gaussian(0.1)).rounding()[0] == 1e-2
 
 
 def test_rows_take_their_numbers_and_sparse_ones_their_indices(rows):
@@ -282,3 +294,40 @@ def test_products_with_a_matrix_and_with_a_vector_have_their_shapes(rows):
     np.testing.assert_allclose(operator @ M[:, 0], rows @ rows[0], atol=1e-12)
     exact = FeatureMapOperator(rows, Linear())
     assert exact.relative_error(M, exact.multiply(M), 0) == (0.0, 0)
+
+
+@native
+def test_what_multiplies_new_points_prepares_the_samples_once(rows, monkeypatch):
+    operator = DataOperator(rows, Gaussian(0.1))
+    taken, whole = [], operator.points.rows
+    monkeypatch.setattr(operator.points, "rows", lambda some: taken.append(some) or whole(some))
+    multiply = operator.multiplier(np.eye(100, 3))
+    assert taken
+    taken.clear()
+    expected = Gaussian(0.1).of(np.square(rows[:, None] - rows[None, :3]).sum(axis=2))
+    np.testing.assert_allclose(multiply(rows), expected, atol=1e-12)
+    assert not taken
+
+
+def test_a_product_with_sparse_rows_of_a_matrix_reads_those_that_are_stored():
+    K = sparse.csr_matrix(np.triu(np.ones((4, 4))))
+    given = PrecomputedOperator(sparse.csr_matrix(np.eye(4)))
+    assert given.against(K).entries == 10
+    few = given.landmarks(np.array([1, 3])).against(K)
+    assert few.entries == 8
+    np.testing.assert_array_equal(few.multiply(np.eye(2)), K.toarray()[:, [1, 3]])
+
+
+@pytest.mark.parametrize("weights", [None, np.linspace(0.5, 2, 100)])
+def test_what_a_stream_gives_can_be_turned_and_cut_as_the_features_can(weights, rows):
+    operator = FeatureMapOperator(rows, Linear(), weights=weights)
+    found = operator.gram(rows.mean(axis=0))
+    V = np.linalg.qr(np.random.default_rng(1).normal(size=(6, 6)))[0]
+    root = np.ones(100) if weights is None else np.sqrt(weights)
+    u, F = root / np.linalg.norm(root), operator.features(slice(0, 100))
+    for part, G in ((found, F), (found.leading(4), F[:, :4]), (found.rotated(V), F @ V)):
+        centred = G - np.outer(u, u @ G)
+        np.testing.assert_allclose(part.squared, G.T @ G, atol=1e-10)
+        np.testing.assert_allclose(part.centred, centred.T @ centred, atol=1e-10)
+        np.testing.assert_allclose(part.along, u @ G, atol=1e-10)
+        np.testing.assert_allclose(part.lengths, np.square(F).sum(axis=1))

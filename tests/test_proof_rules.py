@@ -2,13 +2,14 @@
 
 import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from oracles import objective
 from sketchmeans.certificate.alike import _chosen, _residuals
-from sketchmeans.certificate.blockwise import Blockwise, _Found
+from sketchmeans.certificate.blockwise import Blockwise, Bound, _Found, lower_bound
 from sketchmeans.certificate.joining import with_best_of
 from sketchmeans.certificate.lift import Lifting, clipped
 from sketchmeans.certificate.objective import exact_objective, memberships
@@ -273,7 +274,7 @@ def test_the_subspace_of_a_lift_widens_where_it_is_used_up():
         np.testing.assert_allclose(wider.T @ wider, np.eye(width), atol=1e-12)
         np.testing.assert_allclose(block.u @ wider, 0, atol=1e-12)
         np.testing.assert_array_equal(wider[:, :16], Q)
-    for columns, width in ((30, 45), (55, 59), (59, 59)):
+    for columns, width in ((30, 45), (55, 59), (58, 59), (59, 59)):
         basis = np.random.default_rng(0).normal(size=(60, columns))
         basis = np.linalg.qr(basis - np.outer(block.u, block.u @ basis))[0]
         assert lifting._widened(basis, columns).shape[1] == width
@@ -311,6 +312,23 @@ def test_multipliers_ascend_to_what_cuts_allow():
     terms = np.count_nonzero(G, axis=0).max()
     size = np.linalg.norm(np.abs(G).T @ cuts.mu)
     assert off == pytest.approx((terms + 8) * EPS * size)
+
+
+def test_multipliers_take_the_accelerated_steps_of_beck_and_teboulle():
+    u, Z = np.full(6, 6**-0.5), np.random.default_rng(0).uniform(0, 1, (6, 6))
+    Z += Z.T
+    cuts = no_cuts(6, np.float64)
+    cuts = with_new(cuts, violated(lambda rows: Z[rows], u, cuts, one_by_one), u)
+    G, target = cuts.G.toarray(), Z.ravel()[cuts.keys] * cuts.stretch
+    before = ahead = np.zeros(len(cuts))
+    t = 1.0
+    for _ in range(ASCENTS):
+        gradient = G @ np.maximum(target - G.T @ ahead, 0)
+        now = np.maximum(ahead + cuts.step * gradient, 0)
+        t, last = (1 + np.sqrt(1 + 4 * t**2)) / 2, t
+        before, ahead = now, now + (last - 1) / t * (now - before)
+    cuts.ascend(Z)
+    np.testing.assert_allclose(cuts.mu, before, atol=1e-12)
 
 
 def test_rows_of_multipliers_and_the_lifted_kernel_hold_what_cuts_shift():
@@ -423,3 +441,38 @@ def test_what_is_known_of_blocks_goes_on_from_a_checkpoint():
     given = CallableOperator(np.eye(9), lambda A, B: A @ B.T)
     assert _Found(replace(ask, operator=given), blocks[:1]).bound(interrupted=True).value == -np.inf
     assert _Found(replace(ask, operator=given), blocks).bound(interrupted=True).value == 0
+
+
+def test_blocks_grow_while_five_times_what_they_took_is_left(monkeypatch):
+    room, sizes, now = "sketchmeans.certificate.blockwise", [], [0.0]
+
+    def tried(ask, blocks, deadline):
+        sizes.append(len(blocks[0]))
+        now[0] += 10.0
+        return Bound(float(sizes[-1]), "lifted", 1, sizes[-1])
+
+    monkeypatch.setattr(f"{room}.time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(f"{room}.size_for", lambda *given: 100)
+    monkeypatch.setattr(f"{room}.sum_of_blocks", tried)
+    monkeypatch.setattr(Blockwise, "blocks", lambda self, size: [np.arange(size)])
+    X = np.zeros((1000, 1))
+    ask = Blockwise(DataOperator(X, Linear()), np.zeros(1000, int), Effort(2), 0.0)
+    for block_size, seconds, expected in (
+        (None, 59.0, [100]),
+        (None, 60.0, [100, 200]),
+        (None, 71.0, [100, 200, 400]),
+        (None, 900.0, [100, 200, 400, 800, 1000]),
+        (150, 900.0, [150]),
+    ):
+        sizes.clear()
+        assert lower_bound(ask, block_size, seconds).block_size == expected[-1]
+        assert sizes == expected
+
+
+def test_an_interrupt_while_blocks_are_dealt_leaves_what_was_known(monkeypatch):
+    def interrupted(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sketchmeans.certificate.blockwise.blocks_alike", interrupted)
+    ask = Blockwise(DataOperator(np.eye(9), Linear()), np.zeros(9, int), Effort(2), 0.0)
+    assert lower_bound(ask, None, 60.0) == Bound(0.0, "blocks", 0, 0, interrupted=True)

@@ -1,12 +1,13 @@
 """Rules that decide by a number: what they say at the number, and just beside it."""
 
+import tracemalloc
 from contextlib import contextmanager
 
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 
-from sketchmeans.engine import Crew
+from sketchmeans.engine import Crew, Run
 from sketchmeans.engine.schedule import Turns
 from sketchmeans.estimators.kmeans import inertia, move_centers, nearest_centers, starts_of
 from sketchmeans.estimators.many_rows import (
@@ -24,8 +25,15 @@ from sketchmeans.estimators.many_rows import (
 )
 from sketchmeans.kernels import Linear, Polynomial
 from sketchmeans.lowrank.core import CUT, EPS, NOISE, Core, judge, judge_residual, noise_level
+from sketchmeans.operators import DataOperator
 from sketchmeans.operators.monomials import prefers_features
-from sketchmeans.sketches import HadamardSketch, IdentitySketch, SparseSketch, make_sketch
+from sketchmeans.sketches import (
+    HadamardSketch,
+    IdentitySketch,
+    RademacherSketch,
+    SparseSketch,
+    make_sketch,
+)
 
 
 def test_noise_is_what_was_measured_but_not_below_what_rounding_makes():
@@ -73,6 +81,11 @@ def test_a_core_tells_how_negative_it_is_and_how_coarse():
     assert core.eta == eta
     assert core.negative_mass == pytest.approx(1 / 7)
     assert core.coarseness == 0
+    # What is noise by its size, below 10 · η · 4, is not counted as negative.
+    assert Core(None, np.diag([4.0, 2.0, 0.03, -1.0]), 1e-3).negative_mass == pytest.approx(
+        1 / 7.03
+    )
+    assert Core(None, np.diag([4.0, 2.0, -0.03, -1]), 1e-3).negative_mass == pytest.approx(1 / 7.03)
     known = Core(None, np.diag([4.0, 2.0, 0.0]), eta)
     assert (known.negative_mass, known.coarseness, known.eta) == (0, 0, eta)
     coarse = Core(None, np.diag([4.0, 2.0, -1e-6]), eta)
@@ -281,6 +294,24 @@ def test_starts_go_on_from_a_checkpoint():
     assert [one.inertia_ for one in whole] == sorted(one.inertia_ for one in whole)
 
 
+def test_a_start_is_one_run_from_its_seed():
+    Y, model = np.random.default_rng(0).normal(size=(60, 2)), KMeans(8)
+    for seed in range(4):
+        (found,) = starts_of(model, [seed], Y, None, 1)
+        alone = KMeans(8, n_init=1, random_state=seed).fit(Y)
+        assert found.inertia_ == pytest.approx(alone.inertia_, rel=1e-12)
+
+
+def test_columns_go_on_from_the_blocks_that_a_checkpoint_has(monkeypatch):
+    monkeypatch.setattr("sketchmeans.operators.base.BLOCK", 64)
+    X = np.random.default_rng(0).normal(size=(150, 2))  # three blocks
+    half = HalfWay()
+    with pytest.raises(KeyboardInterrupt):
+        DataOperator(X, Linear()).columns(np.arange(3), Run(checkpoint=half))
+    np.testing.assert_allclose(half.state["R"], X[:128] @ X[:3].T, atol=1e-12)
+    assert half.state["room"] == {"R": 150}
+
+
 @pytest.mark.parametrize("n", [1, 2, 7, 64, 65, 1000])
 def test_samples_sit_at_places_of_their_own(n):
     sketch = HadamardSketch(n, 1, 3)
@@ -294,3 +325,26 @@ def test_a_sparse_sketch_has_eight_signs_in_a_row_or_as_many_as_are_wide():
         rows = SparseSketch(50, width, 0).matrix
         assert (np.count_nonzero(rows, axis=1) == count).all()
         assert set(np.unique(rows)) <= {-1, 0, 1}
+
+
+def test_a_seed_gives_the_numbers_that_it_always_gave():
+    found = HadamardSketch(2048, 6, 7).rows(1022, 1027)
+    assert found.tolist() == [
+        [1, 1, 1, -1, 1, -1],
+        [-1, -1, -1, 1, 1, 1],
+        [1, 1, 1, -1, 1, 1],
+        [1, -1, 1, 1, 1, -1],
+        [1, -1, 1, -1, -1, 1],
+    ]
+    found = RademacherSketch(2048, 6, 7).rows(1023, 1026)
+    assert found.tolist() == [[1, 1, 1, 1, -1, -1], [1, 1, 1, 1, -1, -1], [-1, -1, -1, -1, -1, 1]]
+
+
+def test_the_fast_transform_takes_one_copy_of_the_columns():
+    sketch, columns = HadamardSketch(4096, 16, 0), np.ones((4096, 32))
+    sketch.apply_by_transform(columns)
+    tracemalloc.start()
+    sketch.apply_by_transform(columns)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.6 * columns.nbytes

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 from sketchmeans import FullKernelKMeans
@@ -9,8 +10,10 @@ from sketchmeans.engine.run import ALONE
 from sketchmeans.estimators import starts
 from sketchmeans.estimators.full import INITS
 from sketchmeans.estimators.lloyd import refine
-from sketchmeans.kernels import Gaussian
+from sketchmeans.kernels import Gaussian, Linear
+from sketchmeans.lowrank import one_pass
 from sketchmeans.operators import DataOperator, KernelOperator
+from sketchmeans.sketches import make_sketch
 
 BLOBS = np.repeat(np.arange(4), 30)
 random = np.random.default_rng(0)
@@ -123,3 +126,39 @@ def test_a_start_says_what_it_takes_and_what_it_cost():
     # Samples of weight zero come in by their columns.
     entries = [starts.start(one, "sketch", 4, 0, ALONE)[1].entries for one in (plain, some)]
     assert entries[1] - entries[0] == 120 * 7
+
+
+def test_a_start_of_many_samples_takes_their_embedding_and_k_means_beside_it():
+    n, n_clusters, rank = 20_000, 50, 60
+    operator = DataOperator(np.zeros((n, 1)), Gaussian(1.0))
+    ask = starts.Request(rank=rank, width=2 * rank, seed=0, run=ALONE)
+    needs = starts.METHODS["one-pass"].needs(operator, ask)
+    embedding = n * rank * 8
+    expected = needs.kept + embedding + starts.kmeans_bytes(n, n_clusters, embedding)
+    assert expected > needs.working
+    found = starts.start_bytes(operator, "sketch", n_clusters, ALONE, some_apart=False)
+    assert found == expected
+    columns = n * 256 * 8 + operator.columns_bytes(256, ALONE)
+    apart = starts.start_bytes(operator, "sketch", n_clusters, ALONE, some_apart=True)
+    assert apart == needs.kept + embedding + columns
+
+
+def test_a_start_by_a_sketch_is_one_run_of_k_means_on_its_embedding():
+    noise = np.random.default_rng(0).normal(size=(120, 2))
+    operator = DataOperator(noise, Gaussian(1.0))
+    rank = starts.auto_rank(8, 120)
+    for seed in range(4):
+        low = one_pass(operator, make_sketch("hadamard", 120, 2 * rank, seed), rank=rank)
+        model = KMeans(8, n_init=1, random_state=seed).fit(low.factor[:, :rank])
+        found, cost = starts.start(operator, "sketch", 8, seed, ALONE)
+        np.testing.assert_array_equal(found, model.labels_)
+        assert cost.entries == low.cost.entries
+
+
+def test_where_a_center_is_drawn_twice_the_heaviest_distance_fills_the_empty_cluster():
+    operator = DataOperator(
+        np.array([[0.0], [3.0], [10.0]]), Linear(), weights=np.array([100.0, 50.0, 1.0])
+    )
+    found = {tuple(starts.start(operator, "random", 2, seed, ALONE)[0]) for seed in range(12)}
+    assert (0, 1, 0) in found  # 9 · 50 is more than 100 · 1
+    assert (0, 0, 1) not in found

@@ -186,6 +186,7 @@ def _live_functions(module: str) -> dict[tuple[str, int], list[FunctionType]]:
     """Return the functions of a module that exist, by their names and where they stand."""
     name = f"sketchmeans.{module.replace('/', '.')}"
     found: dict[tuple[str, int], list[FunctionType]] = {}
+    gc.unfreeze()  # tests/conftest.py froze what was imported, and so hid it
     for one in gc.get_objects():
         if isinstance(one, FunctionType) and one.__module__ == name:
             code = one.__code__

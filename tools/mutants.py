@@ -37,9 +37,9 @@ from tools.mutations import Mutation, mutations
 
 RECOVERY = "rules lowrank one_pass degenerate"
 CERTIFICATE = "certificate_rules proof_rules certificate bounds proof proof_attacks"
-CERTIFICATE += " proof_labels"
+CERTIFICATE += " proof_labels elsewhere_rules"
 OPERATORS = "rules operator_rules operators engine kernels sparse_kernels"
-FEATURES = OPERATORS + " lowrank one_pass bounds"
+FEATURES = OPERATORS + " lowrank one_pass bounds elsewhere_rules"
 NEIGHBORS = "operator_rules native_neighbors neighbor_anchors"
 TESTS = {
     "sketches": "rules sketches one_pass",
