@@ -29,9 +29,9 @@ FEW_STARTS = {
     for name in (
         *("bounds", "categories", "certificate", "cli", "cli_limits", "cli_neighbors"),
         *("cli_outputs", "cli_predict", "degenerate", "disk", "disk_outputs", "disk_sources"),
-        *("estimators", "filtered", "fit_properties", "graphs", "hostile_data", "landmarks"),
+        *("estimators", "filtered", "fit_properties", "graphs", "landmarks"),
         *("layouts", "metrics", "model_files", "neighbor_anchors", "pipeline_files", "plotting"),
-        *("predict_classes", "report", "report_pipelines", "scales", "sparse_kernels"),
+        *("predict_classes", "report", "report_pipelines", "sparse_kernels"),
     )
 }
 """Files whose subject is not K-means: where nobody says how many, it has two starts in them."""
