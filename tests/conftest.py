@@ -25,10 +25,14 @@ LONG = (
 THREADED = {"test_determinism", "test_engine", "test_threads"}
 """Files whose subject is threads: BLAS has as many in them as it would have anywhere."""
 FEW_STARTS = {
-    *("test_bounds", "test_categories", "test_certificate", "test_degenerate", "test_estimators"),
-    *("test_fit_properties", "test_graphs", "test_hostile_data", "test_landmarks", "test_layouts"),
-    *("test_disk", "test_pipeline_files", "test_plotting", "test_predict_classes"),
-    *("test_rules", "test_scales", "test_sparse_kernels"),
+    f"test_{name}"
+    for name in (
+        *("bounds", "categories", "certificate", "cli", "cli_limits", "cli_neighbors"),
+        *("cli_outputs", "cli_predict", "degenerate", "disk", "disk_outputs", "disk_sources"),
+        *("estimators", "filtered", "fit_properties", "graphs", "landmarks"),
+        *("layouts", "metrics", "model_files", "neighbor_anchors", "pipeline_files", "plotting"),
+        *("predict_classes", "report", "report_pipelines", "sparse_kernels"),
+    )
 }
 """Files whose subject is not K-means: where nobody says how many, it has two starts in them."""
 
