@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 import xml.etree.ElementTree as ElementTree
 from dataclasses import asdict
 from pathlib import Path
@@ -41,7 +42,9 @@ def halved(draw):
 def fresh(tmp_path_factory):
     """What a run of two trials leaves, by the command line; of the local kernels, half the rows."""
     out = tmp_path_factory.mktemp("reproduction")
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        # Python shows no such warnings of modules, pytest does: Matplotlib 3.8 has some.
+        warnings.simplefilter("ignore", DeprecationWarning)
         for name in ("digits", "scaled_segmentation"):
             patch.setattr(experiments, name, halved(getattr(experiments, name)))
         command = "sketchmeans reproduce --quick --trials 2 --seed 0 --out ."
