@@ -6,6 +6,7 @@ Prints a table of cases and violations at the end; exits with 1 if a promise was
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import warnings
 
@@ -27,6 +28,8 @@ def main(arguments: list[str] | None = None) -> int:
     unknown = set(given.parts) - set(PARTS)
     if unknown:
         parser.error(f"{', '.join(sorted(unknown))}: there are {', '.join(PARTS)}")
+    # What is started in the background ignores SIGINT, and so would every command that is sent one.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     results = []
     for part in given.parts or PARTS:
         checks = checks_of(part)
