@@ -99,7 +99,9 @@ def check_sparse(rows, inner, columns, dtype):
     """Multiply sparse matrices at the edge, and compare with SciPy's product."""
     random = np.random.default_rng(rows)
     shapes = (rows, inner), (inner, columns)
-    one, other = (sparse.random_array(s, density=0.3, rng=random, format="csr") for s in shapes)
+    one, other = (
+        sparse.random_array(s, density=0.3, random_state=random, format="csr") for s in shapes
+    )
     arrays = [
         guarded(array)
         for matrix in (one, other)

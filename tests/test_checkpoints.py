@@ -190,7 +190,7 @@ def test_a_tree_of_sums_goes_on_where_it_stood():
     random = np.random.default_rng(0)
     for parts in (
         random.normal(size=(30, 4, 3)),
-        [sparse.random(5, 5, 0.3, rng=random) for _ in range(30)],
+        [sparse.random(5, 5, 0.3, random_state=random) for _ in range(30)],
     ):
         parts = [one.tocsr() if sparse.issparse(one) else one for one in parts]
         whole, split = TreeSum(), TreeSum()

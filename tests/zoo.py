@@ -62,7 +62,9 @@ def wide_or_narrow(X, large, small, **options):
 
 def thin(density, *, empty=(), p=40):
     """A sparse matrix, with empty rows."""
-    X = sparse.random_array((N, p), density=density, rng=np.random.default_rng(0), format="lil")
+    X = sparse.random_array(
+        (N, p), density=density, random_state=np.random.default_rng(0), format="lil"
+    )
     for row in empty:
         X[row] = 0
     return Animal(lambda dtype: sparse.csr_matrix(X.astype(dtype)))
