@@ -331,3 +331,31 @@ def test_what_a_stream_gives_can_be_turned_and_cut_as_the_features_can(weights, 
         np.testing.assert_allclose(part.centred, centred.T @ centred, atol=1e-10)
         np.testing.assert_allclose(part.along, u @ G, atol=1e-10)
         np.testing.assert_allclose(part.lengths, np.square(F).sum(axis=1))
+
+
+@native
+@pytest.mark.parametrize("weights", [None, np.array([1.0, 4.0, 1.0, 9.0, 1.0])])
+def test_squares_beyond_the_range_of_float32_are_added_up(weights):
+    X = np.full((5, 2), 1e12, np.float32)
+    root = np.ones(5) if weights is None else np.sqrt(weights)
+    found = DataOperator(X, Linear(), weights=weights).multiply(np.eye(5, 2))
+    assert found.sum_of_squares == pytest.approx(np.square(2e24 * np.outer(root, root)).sum(), 1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_wide_rows_give_what_narrow_ones_give(dtype):
+    X = np.zeros((30, 4096), dtype)
+    X[:, ::1024] = np.random.default_rng(0).normal(size=(30, 4))
+    M = np.eye(30, 3)
+    for kernel in (Gaussian(0.1), Linear()):
+        narrow = DataOperator(np.ascontiguousarray(X[:, ::1024]), kernel)
+        np.testing.assert_allclose(DataOperator(X, kernel) @ M, narrow @ M, atol=1e-5)
+
+
+def test_new_points_meet_the_samples_without_the_native_engine_too(rows, monkeypatch):
+    new, M = rows[:7] + 0.5, np.eye(100, 3)
+    expected = DataOperator(rows, Gaussian(0.1)).against(new).multiply(M)
+    monkeypatch.setattr("sketchmeans.operators.data.engine_name", lambda: "numpy")
+    found = DataOperator(rows, Gaussian(0.1)).against(new)
+    assert found.shape == (7, 100)
+    np.testing.assert_allclose(found.multiply(M), expected, atol=1e-12)

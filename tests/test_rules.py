@@ -136,6 +136,8 @@ def test_what_exceeds_the_diagonal_widens_eta_or_shows_an_indefinite_kernel():
     [
         (60, 20, Linear(), True),  # 2 · 20 · 120 = 60 · 80
         (59, 20, Linear(), False),
+        (460, 200, Linear(), False),  # 2 · 200 · 300 = 461.5 · 260
+        (462, 200, Linear(), True),
         (10**9, 2048, Linear(), True),
         (10**9, 2049, Linear(), False),
         (
@@ -228,6 +230,22 @@ def test_an_empty_cluster_takes_the_farthest_row_of_one_that_keeps_others():
         sums, mass = lloyd._filled(centers, np.array([[1.0], [50], [0]]), np.array([2.0, 1, 0]))
     np.testing.assert_allclose(sums, [[0], [50], [1]])
     np.testing.assert_allclose(mass, [1, 1, 1])
+
+
+def test_the_best_of_several_starts_goes_on():
+    Y = np.array([[0.0], [1.0], [10.0], [11.0], [20.0], [21.0]])
+    good, bad = np.array([[0.5], [10.5], [20.5]]), np.array([[0.0], [1.0], [15.0]])
+    with Crew(1) as crew:
+        lloyd = Lloyd(RowBlocks(Y, None, [slice(0, 6)], crew), np.zeros(1), 9, 0.0)
+        for starts, best in (([bad, good], 1), ([good, bad], 0), ([bad, good, bad], 1)):
+            end, index = lloyd.finish(starts)
+            assert index == best
+            assert end.inertia == pytest.approx(1.5)
+
+
+def test_options_that_k_means_does_not_know_are_refused_by_the_first_start():
+    with pytest.raises(ValueError, match="algorithm"):
+        starts_of(KMeans(2, algorithm="none"), [0], LINE, None, 1)
 
 
 def test_starts_on_some_rows_have_the_seeds_given_and_more():
@@ -336,6 +354,8 @@ def test_a_seed_gives_the_numbers_that_it_always_gave():
         [1, -1, 1, 1, 1, -1],
         [1, -1, 1, -1, -1, 1],
     ]
+    found = SparseSketch(2048, 10, 7).rows(1023, 1025)
+    assert found.tolist() == [[1, -1, 1, 1, 0, -1, 1, 0, 1, 1], [1, 0, 1, 1, -1, -1, -1, 1, 0, -1]]
     found = RademacherSketch(2048, 6, 7).rows(1023, 1026)
     assert found.tolist() == [[1, 1, 1, 1, -1, -1], [1, 1, 1, 1, -1, -1], [-1, -1, -1, -1, -1, 1]]
 
