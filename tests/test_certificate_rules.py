@@ -237,6 +237,7 @@ def test_a_likely_bound_takes_the_norm_from_each_leading_eigenvalue():
         ([2, 8], 4.0),  # ¼ · 4, and the root of ¼ · 4 · 16
         ([32, 2], 16.0),
         ([0.5, 2], 1.0),
+        ([0.5, 2, 0], 1.0),
         ([2, 8, 0, 99], 4.0),
         ([2, 8, -1, 99], 4.0),
         ([0, 8], 0.0),
@@ -317,6 +318,7 @@ def test_a_lift_ends_when_a_round_gains_too_little():
     assert not rounds("lifted", [(2.0, 1000.0)]).is_over  # 0.001 · 1000 + 0.25 · 4
     assert rounds("lifted", [(np.nextafter(2, 0), 1000.0)]).is_over
     assert not rounds("lifted", [(1.1, 1.0)]).is_over
+    assert not rounds("lifted", [(5e-4, 0.1)], least_gain=0.0).is_over
     assert rounds("lifted", [(9.0, 4e-7)]).is_over
     assert not rounds("lifted", [(9.0, 5e-7)]).is_over
     assert rounds("lifted", [(9.0, -1.0)]).is_over

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sketchmeans.certificate.blockwise import Blockwise, sum_of_blocks
+from sketchmeans.certificate.blockwise import Blockwise, part_bound, sum_of_blocks
 from sketchmeans.certificate.proving import Effort
-from sketchmeans.certificate.sampling import drawn_bound
+from sketchmeans.certificate.sampling import drawn_block, drawn_bound, geometric_bound
 from sketchmeans.disk import FileRows, as_source
 from sketchmeans.disk.streams import Desk
 from sketchmeans.kernels import Gaussian, Linear
@@ -82,3 +82,18 @@ def test_twice_as_many_blocks_are_drawn_for_elsewhere_as_there_may_be_time_for(X
     drawn_bound(ask, 12, 2.0, 0.1)  # 8.9 in two seconds on two threads, and one each
     drawn_bound(ask, 12, 2.0, 0.1, most=4)
     assert rows.asked == [(10, 2.0, 2.0), (4, 2.0, 2.0)]
+
+
+def test_blocks_that_are_drawn_are_bounded_by_their_geometric_mean(X):
+    labels = np.arange(60) % 2
+    alone = [
+        part_bound(Blockwise(DataOperator(X, Linear()), labels, EFFORT, 0.0).part(block), EFFORT)
+        for block in (drawn_block(60, 12, 0, index) for index in range(5))
+    ]
+    expected = geometric_bound(np.array([proof.bound for proof in alone]), 12 / 60, 0.1)
+    for rows in (X, Elsewhere(X)):
+        ask = Blockwise(DataOperator(rows, Linear()), labels, EFFORT, 0.0)
+        found = drawn_bound(ask, 12, 60.0, 0.1, most=5)
+        assert found.value == pytest.approx(expected, rel=1e-9)
+        assert (found.n_blocks, found.block_size, found.failure_probability) == (5, 12, 0.1)
+        assert not found.interrupted

@@ -145,6 +145,8 @@ def test_a_pass_of_plain_tiles_takes_a_tile_a_thread_and_the_packed_sketch(rows)
 
 def test_new_points_take_the_matrix_and_two_tiles_a_thread(rows):
     given = CallableOperator(rows, lambda A, B: A @ B.T)
+    new = rows[:7] + 0.5
+    np.testing.assert_allclose(given.multiplier(np.eye(100, 3))(new), new @ rows[:3].T, atol=1e-12)
     plain = 100 * 9 * 8 + 3 * (2 * 256 * 265 * 8 + THREAD_BYTES)
     assert given.cross_bytes(9, Run(3)) == plain
     panels = 100 * 11 * 8 + 3 * 4096 * 48
@@ -242,6 +244,16 @@ def test_a_scale_is_folded_into_products_while_numbers_stay_finite():
     assert not folds(1e30, 0.1)
     assert folds(1e28, 9.0)
     assert not folds(1e28, 11.0)
+
+
+def test_points_are_far_where_rounding_would_show_in_their_distances():
+    X = np.array([[1.0], [2.0], [1e6], [-1e6]])
+    points = DataOperator(X, Gaussian(1e-3)).points
+    tiles = PlainTiles(Gaussian(1e-3), points, points)
+    # 10⁻⁹ over 10⁻³ · 2⁻⁵² is a ‖x‖² of 4.5 · 10⁹.
+    assert not tiles.are_far(slice(0, 2), slice(0, 2))
+    assert not tiles.are_far(slice(0, 2), slice(2, 4))
+    assert tiles.are_far(slice(2, 4), slice(2, 4))
 
 
 @pytest.mark.parametrize("width", [1, 5, 600])

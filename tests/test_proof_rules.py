@@ -2,14 +2,13 @@
 
 import itertools
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from oracles import objective
 from sketchmeans.certificate.alike import _chosen, _residuals
-from sketchmeans.certificate.blockwise import Blockwise, Bound, _Found, lower_bound
+from sketchmeans.certificate.blockwise import Blockwise, _Found
 from sketchmeans.certificate.joining import with_best_of
 from sketchmeans.certificate.lift import Lifting, clipped
 from sketchmeans.certificate.objective import exact_objective, memberships
@@ -19,6 +18,7 @@ from sketchmeans.certificate.result import Certificate
 from sketchmeans.certificate.spectral import EPS, centred_block, objective_bound, objective_of
 from sketchmeans.certificate.triangles import (
     ASCENTS,
+    _codes,
     _matrix,
     no_cuts,
     violated,
@@ -89,6 +89,12 @@ def test_a_kernel_that_may_be_indefinite_is_bounded_below_zero_as_well():
     # With a cluster for each sample there is nothing left but −tr K of the eigenvalues below zero.
     assert objective_bound(block, block.K.copy(), 5) == pytest.approx(-4)
     assert objective_bound(block, block.K.copy(), 7) == pytest.approx(-4)
+
+
+def test_rounding_adds_units_of_both_matrices_and_of_the_trace():
+    block = centred_block(kernel())
+    expected = 5 * EPS * (2 * (block.size + 3.0) + block.trace)
+    assert block.slack(3.0, 4) == pytest.approx(expected, rel=1e-12, abs=0)
 
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
@@ -200,6 +206,11 @@ def test_all_cuts_that_are_violated_are_found_the_worst_first_and_once(seed):
     np.testing.assert_allclose(more.mu, [0.5] * 10 + [0.0] * 5)
     norm = np.linalg.norm(more.G.toarray(), 2)
     assert 0.9 / norm**2 <= more.step * (1 + 1e-12) <= 0.95 / norm**2 * (1 + 1e-2)
+
+
+def test_no_two_cuts_have_the_same_code():
+    triples = np.array(list(itertools.product(range(5), range(5), range(-1, 5))))
+    assert len(np.unique(_codes(triples, 5))) == len(triples)
 
 
 def test_cuts_are_few_for_a_sample_and_in_all(monkeypatch):
@@ -442,48 +453,3 @@ def test_what_is_known_of_blocks_goes_on_from_a_checkpoint():
     given = CallableOperator(np.eye(9), lambda A, B: A @ B.T)
     assert _Found(replace(ask, operator=given), blocks[:1]).bound(interrupted=True).value == -np.inf
     assert _Found(replace(ask, operator=given), blocks).bound(interrupted=True).value == 0
-
-
-def test_blocks_grow_while_five_times_what_they_took_is_left(monkeypatch):
-    room, sizes, now = "sketchmeans.certificate.blockwise", [], [0.0]
-
-    def tried(ask, blocks, deadline):
-        sizes.append(len(blocks[0]))
-        now[0] += 10.0
-        return Bound(float(sizes[-1]), "lifted", 1, sizes[-1])
-
-    monkeypatch.setattr(f"{room}.time", SimpleNamespace(perf_counter=lambda: now[0]))
-    monkeypatch.setattr(f"{room}.size_for", lambda *given: 100)
-    monkeypatch.setattr(f"{room}.sum_of_blocks", tried)
-    monkeypatch.setattr(Blockwise, "blocks", lambda self, size: [np.arange(size)])
-    X = np.zeros((1000, 1))
-    ask = Blockwise(DataOperator(X, Linear()), np.zeros(1000, int), Effort(2), 0.0)
-    for block_size, seconds, expected in (
-        (None, 59.0, [100]),
-        (None, 60.0, [100, 200]),
-        (None, 71.0, [100, 200, 400]),
-        (None, 900.0, [100, 200, 400, 800, 1000]),
-        (150, 900.0, [150]),
-    ):
-        sizes.clear()
-        assert lower_bound(ask, block_size, seconds).block_size == expected[-1]
-        assert sizes == expected
-
-
-def test_an_interrupt_while_blocks_are_dealt_leaves_what_was_known(monkeypatch):
-    def interrupted(*given):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("sketchmeans.certificate.blockwise.blocks_alike", interrupted)
-    ask = Blockwise(DataOperator(np.eye(9), Linear()), np.zeros(9, int), Effort(2), 0.0)
-    assert lower_bound(ask, None, 60.0) == Bound(0.0, "blocks", 0, 0, interrupted=True)
-
-
-def test_samples_without_weight_are_in_no_block():
-    weights = np.ones(9)
-    weights[[0, 4]] = 0
-    X = np.random.default_rng(0).normal(size=(9, 2))
-    ask = Blockwise(DataOperator(X, Linear(), weights=weights), np.zeros(9, int), Effort(2), 0.0)
-    for size in (3, 9):
-        blocks = ask.blocks(size)
-        assert sorted(np.concatenate(blocks).tolist()) == [1, 2, 3, 5, 6, 7, 8]

@@ -13,6 +13,7 @@ from sketchmeans.estimators.kmeans import inertia, move_centers, nearest_centers
 from sketchmeans.estimators.many_rows import (
     Lloyd,
     RowBlocks,
+    draw,
     drawn_rows,
     farthest,
     finish_bytes,
@@ -230,6 +231,27 @@ def test_an_empty_cluster_takes_the_farthest_row_of_one_that_keeps_others():
         sums, mass = lloyd._filled(centers, np.array([[1.0], [50], [0]]), np.array([2.0, 1, 0]))
     np.testing.assert_allclose(sums, [[0], [50], [1]])
     np.testing.assert_allclose(mass, [1, 1, 1])
+
+
+def test_every_empty_cluster_is_filled_though_the_farthest_rows_stay():
+    Y = np.array([[0.0], [0.5], [1.0], [50.0], [90.0]])
+    centers = np.array([[0.0], [40.0], [80.0], [500.0], [600.0]])
+    with Crew(1) as crew:
+        lloyd = Lloyd(RowBlocks(Y, None, [slice(0, 5)], crew), np.zeros(1), 9, 0.0)
+        sums, mass = lloyd._filled(
+            centers, np.array([[1.5], [50], [90], [0], [0]]), np.array([3.0, 1, 1, 0, 0])
+        )
+    np.testing.assert_allclose(mass, 1)
+    np.testing.assert_allclose(sums[:, 0], [0, 50, 90, 1, 0.5])
+
+
+def test_rows_without_a_hit_are_drawn_only_where_there_are_fewer_than_clusters():
+    Y = np.arange(100.0)[:, None]
+    assert draw(Y, None, 20, 3, [0]).hits.sum() == 20
+    assert draw(Y, None, 20, 3, [0]).hits.all()
+    few = draw(Y, np.eye(100)[7], 20, 3, [0])
+    assert len(few.rows) == 3
+    assert few.hits[few.rows == 7] == 21  # and once as the first distinct one
 
 
 def test_the_best_of_several_starts_goes_on():

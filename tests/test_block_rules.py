@@ -1,0 +1,74 @@
+"""Rules of blocks of samples: which there are, how they grow, and what an interrupt leaves."""
+
+from types import SimpleNamespace
+
+import numpy as np
+from scipy import sparse
+
+from sketchmeans.certificate.alike import blocks_alike
+from sketchmeans.certificate.blockwise import Blockwise, Bound, lower_bound, sum_of_blocks
+from sketchmeans.certificate.parts import stratified
+from sketchmeans.certificate.proving import Effort
+from sketchmeans.kernels import Linear
+from sketchmeans.operators import CallableOperator, DataOperator, PrecomputedOperator
+
+
+def test_blocks_grow_while_five_times_what_they_took_is_left(monkeypatch):
+    room, sizes, now = "sketchmeans.certificate.blockwise", [], [0.0]
+
+    def tried(ask, blocks, deadline):
+        sizes.append(len(blocks[0]))
+        now[0] += 10.0
+        return Bound(float(sizes[-1]), "lifted", 1, sizes[-1])
+
+    monkeypatch.setattr(f"{room}.time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(f"{room}.size_for", lambda *given: 100)
+    monkeypatch.setattr(f"{room}.sum_of_blocks", tried)
+    monkeypatch.setattr(Blockwise, "blocks", lambda self, size: [np.arange(size)])
+    X = np.zeros((1000, 1))
+    ask = Blockwise(DataOperator(X, Linear()), np.zeros(1000, int), Effort(2), 0.0)
+    for block_size, seconds, expected in (
+        (None, 59.0, [100]),
+        (None, 60.0, [100, 200]),
+        (None, 71.0, [100, 200, 400]),
+        (None, 900.0, [100, 200, 400, 800, 1000]),
+        (150, 900.0, [150]),
+    ):
+        sizes.clear()
+        assert lower_bound(ask, block_size, seconds).block_size == expected[-1]
+        assert sizes == expected
+
+
+def test_an_interrupt_while_blocks_are_dealt_leaves_what_was_known(monkeypatch):
+    def interrupted(*given, **more):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sketchmeans.certificate.blockwise.blocks_alike", interrupted)
+    ask = Blockwise(DataOperator(np.eye(9), Linear()), np.zeros(9, int), Effort(2), 0.0)
+    assert lower_bound(ask, None, 60.0) == Bound(0.0, "blocks", 0, 0, interrupted=True)
+    monkeypatch.setattr("sketchmeans.certificate.blockwise.part_bound", interrupted)
+    found = sum_of_blocks(ask, [np.arange(4), np.arange(4, 9)])
+    assert found == Bound(0.0, "blocks", 2, 5, interrupted=True)
+
+
+def test_samples_without_weight_are_in_no_block():
+    weights = np.ones(9)
+    weights[[0, 4]] = 0
+    X = np.random.default_rng(0).normal(size=(9, 2))
+    ask = Blockwise(DataOperator(X, Linear(), weights=weights), np.zeros(9, int), Effort(2), 0.0)
+    for size in (3, 9):
+        blocks = ask.blocks(size)
+        assert sorted(np.concatenate(blocks).tolist()) == [1, 2, 3, 5, 6, 7, 8]
+
+
+def test_where_there_are_no_dense_rows_clusters_have_their_shares_in_blocks():
+    X, labels = np.random.default_rng(0).normal(size=(20, 3)), np.arange(20) % 3
+    operators = (
+        PrecomputedOperator(X @ X.T),
+        CallableOperator(X, lambda A, B: A @ B.T),
+        DataOperator(sparse.csr_matrix(X), Linear()),
+    )
+    expected = stratified(labels, 6, 5)
+    for operator in operators:
+        found = blocks_alike(operator, labels, 6, 5)
+        assert [block.tolist() for block in found] == [block.tolist() for block in expected]
