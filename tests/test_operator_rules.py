@@ -371,3 +371,13 @@ def test_new_points_meet_the_samples_without_the_native_engine_too(rows, monkeyp
     found = DataOperator(rows, Gaussian(0.1)).against(new)
     assert found.shape == (7, 100)
     np.testing.assert_allclose(found.multiply(M), expected, atol=1e-12)
+
+
+def test_the_kernel_of_some_samples_is_that_part_of_the_whole(rows):
+    operator = DataOperator(rows, Gaussian(0.1))
+    part = operator.on(rows[3:8])
+    assert part.shape == (5, 5)
+    assert operator.on(None).shape == (0, 0)
+    whole, few = slice(0, 100), slice(0, 5)
+    expected = operator.tile(whole, whole)[3:8, 3:8]
+    np.testing.assert_allclose(part.tile(few, few), expected, atol=1e-12)
