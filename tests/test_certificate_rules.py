@@ -281,6 +281,8 @@ def test_intervals_of_objectives_do_not_contradict_each_other():
         assert ends(certificate(*missing)) == []
     told = [one.told for one in intervals(certificate(3.0, 5.0, 2.0), 4.0, at_most=True)]
     assert told == ["between 3 and 5", "at most 4", "at least 2"]
+    first = intervals(certificate(3.0, 5.0, 2.0))[0]
+    assert first.words == f"{first.name}: between 3 and 5"
 
 
 def test_intervals_of_cuts_stand_beside_labels_at_random():

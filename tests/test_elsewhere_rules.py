@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sketchmeans.certificate.blockwise import Blockwise, part_bound, sum_of_blocks
+from sketchmeans.certificate.alike import blocks_alike
+from sketchmeans.certificate.blockwise import Blockwise, of_one_part, part_bound, sum_of_blocks
 from sketchmeans.certificate.proving import Effort
 from sketchmeans.certificate.sampling import drawn_block, drawn_bound, geometric_bound
 from sketchmeans.disk import FileRows, as_source
@@ -97,3 +98,19 @@ def test_blocks_that_are_drawn_are_bounded_by_their_geometric_mean(X):
         assert found.value == pytest.approx(expected, rel=1e-9)
         assert (found.n_blocks, found.block_size, found.failure_probability) == (5, 12, 0.1)
         assert not found.interrupted
+
+
+@pytest.mark.parametrize("weights", [None, np.linspace(0.5, 2, 60)])
+def test_blocks_of_rows_elsewhere_are_those_of_rows_that_are_here(X, weights):
+    labels = np.arange(60) % 3
+    both = X, FileRows(as_source(X), Desk())
+    here, there = (DataOperator(rows, Linear(), weights=weights) for rows in both)
+    blocks, others = (blocks_alike(one, labels, 20, 0) for one in (here, there))
+    assert [block.tolist() for block in blocks] == [block.tolist() for block in others]
+    found = [of_one_part(one, labels, 0.0, _weight_and_rows) for one in (here, there)]
+    assert found[0] == found[1]
+    assert found[0][1] == 60
+
+
+def _weight_and_rows(part):
+    return None if part.weights is None else float(part.weights.sum()), len(part.rows)

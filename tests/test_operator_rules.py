@@ -370,6 +370,10 @@ def test_new_points_meet_the_samples_without_the_native_engine_too(rows, monkeyp
     monkeypatch.setattr("sketchmeans.operators.data.engine_name", lambda: "numpy")
     found = DataOperator(rows, Gaussian(0.1)).against(new)
     assert found.shape == (7, 100)
+    squares = np.square(rows[:, None] - rows[None, :3]).sum(axis=2)
+    np.testing.assert_allclose(
+        DataOperator(rows, Gaussian(0.1)) @ M, Gaussian(0.1).of(squares), atol=1e-12
+    )
     np.testing.assert_allclose(found.multiply(M), expected, atol=1e-12)
 
 
@@ -381,3 +385,12 @@ def test_the_kernel_of_some_samples_is_that_part_of_the_whole(rows):
     whole, few = slice(0, 100), slice(0, 5)
     expected = operator.tile(whole, whole)[3:8, 3:8]
     np.testing.assert_allclose(part.tile(few, few), expected, atol=1e-12)
+
+
+def test_features_of_new_points_are_multiplied_without_their_kernel(rows):
+    def no_tile(*given):
+        raise AssertionError
+
+    found = FeatureMapOperator(rows, Linear()).against(rows[:7] + 0.5)
+    found.tile = no_tile
+    np.testing.assert_allclose(found.multiply(np.eye(100, 3)), (rows[:7] + 0.5) @ rows[:3].T)
