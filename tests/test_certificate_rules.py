@@ -216,6 +216,8 @@ def test_the_moments_are_those_of_the_centred_kernel_with_room_for_rounding(weig
     held = float(np.square(factor.T @ u).sum())
     assert (apart.trace_lower, apart.squares) == (0, np.inf)
     assert apart.trace_upper == pytest.approx(trace + off - held + near.slack)
+    nothing = moments(low_rank(np.zeros((6, 0)), 0, facts=Facts(trace, 0.0), eta=eta), root)
+    assert (nothing.size, nothing.slack) == (0, 0)
     for name, value in met.items():  # one of the two alone says nothing
         assert found(eta, 1e-2, **{name: value}).squares == np.inf
 

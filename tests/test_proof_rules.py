@@ -1,5 +1,6 @@
 """Rules of proofs: blocks, cuts and blocks of samples against what can be written down densely."""
 
+import copy
 import itertools
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ from sketchmeans.certificate.joining import with_best_of
 from sketchmeans.certificate.lift import Lifting, clipped
 from sketchmeans.certificate.objective import exact_objective, memberships
 from sketchmeans.certificate.parts import refuse_asymmetric
-from sketchmeans.certificate.proving import Effort, Proof, _best_of, _state_of
+from sketchmeans.certificate.proving import Effort, Proof, _best_of, _state_of, prove
 from sketchmeans.certificate.result import Certificate
 from sketchmeans.certificate.spectral import EPS, centred_block, objective_bound, objective_of
 from sketchmeans.certificate.triangles import (
@@ -263,6 +264,27 @@ def test_a_lift_goes_on_from_what_it_has_kept(with_cuts):
     np.testing.assert_array_equal(other.cuts.triples, lifting.cuts.triples)
     np.testing.assert_array_equal(other.cuts.mu, lifting.cuts.mu)
     assert other.cuts.step == lifting.cuts.step
+
+
+class Kept:
+    """A stage that takes all that it is offered, and goes on from what it is given."""
+
+    def __init__(self, state=None):
+        self.state, self.offered = state, []
+
+    def offer(self, make):
+        self.offered.append(copy.deepcopy(make()))
+
+
+def test_a_proof_goes_on_from_any_state_that_it_has_offered():
+    X, effort = np.random.default_rng(0).normal(size=(24, 2)), Effort(3, "triangles")
+    block, labels, whole = centred_block(X @ X.T), np.arange(24) % 3, Kept()
+    expected = prove(block, labels, effort, stage=whole)
+    assert len(whole.offered) > 1
+    for state in (whole.offered[0], whole.offered[-1]):
+        found = prove(block, labels, effort, stage=Kept(state))
+        assert found.bound == expected.bound
+        assert (found.level, found.steps) == (expected.level, expected.steps)
 
 
 def test_a_proof_is_kept_with_its_rows():

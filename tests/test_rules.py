@@ -1,5 +1,6 @@
 """Rules that decide by a number: what they say at the number, and just beside it."""
 
+import time
 import tracemalloc
 from contextlib import contextmanager
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 
-from sketchmeans.engine import Crew, Run
+from sketchmeans.engine import ALONE, Crew, Run
 from sketchmeans.engine.schedule import Turns
 from sketchmeans.estimators.kmeans import inertia, move_centers, nearest_centers, starts_of
 from sketchmeans.estimators.many_rows import (
@@ -25,7 +26,16 @@ from sketchmeans.estimators.many_rows import (
     walked_rows,
 )
 from sketchmeans.kernels import Linear, Polynomial
-from sketchmeans.lowrank.core import CUT, EPS, NOISE, Core, judge, judge_residual, noise_level
+from sketchmeans.lowrank.core import (
+    CUT,
+    EPS,
+    NOISE,
+    Core,
+    judge,
+    judge_residual,
+    measured_pass,
+    noise_level,
+)
 from sketchmeans.operators import DataOperator
 from sketchmeans.operators.monomials import prefers_features
 from sketchmeans.sketches import (
@@ -72,6 +82,15 @@ def test_what_is_below_zero_in_the_residual_is_measured_by_the_diagonal():
     found, indefinite = judge_residual(1e-5, diagonal, 1.0, eta, None)
     assert not indefinite
     assert found == pytest.approx(1e-5 / 4.0)
+
+
+def test_a_pass_says_how_long_it_took_and_what_it_met():
+    operator = DataOperator(np.random.default_rng(0).normal(size=(50, 2)), Linear())
+    begun = time.perf_counter()
+    result, eta, cost = measured_pass(operator, RademacherSketch(50, 3, 0), 0, ALONE)
+    assert 0 <= cost.seconds <= time.perf_counter() - begun
+    assert (cost.passes, cost.entries) == (1, result.entries)
+    assert 256 * EPS <= eta < 1e-12
 
 
 def test_a_core_tells_how_negative_it_is_and_how_coarse():
