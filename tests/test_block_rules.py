@@ -6,7 +6,13 @@ import numpy as np
 from scipy import sparse
 
 from sketchmeans.certificate.alike import blocks_alike
-from sketchmeans.certificate.blockwise import Blockwise, Bound, lower_bound, sum_of_blocks
+from sketchmeans.certificate.blockwise import (
+    Blockwise,
+    Bound,
+    lower_bound,
+    part_bound,
+    sum_of_blocks,
+)
 from sketchmeans.certificate.parts import stratified
 from sketchmeans.certificate.proving import Effort
 from sketchmeans.kernels import Linear
@@ -72,3 +78,22 @@ def test_where_there_are_no_dense_rows_clusters_have_their_shares_in_blocks():
     for operator in operators:
         found = blocks_alike(operator, labels, 6, 5)
         assert [block.tolist() for block in found] == [block.tolist() for block in expected]
+
+
+def test_up_to_three_thousand_samples_are_one_block_and_more_are_cut_by_thousands(monkeypatch):
+    monkeypatch.setattr(Blockwise, "blocks", lambda self, size: size)
+    monkeypatch.setattr("sketchmeans.certificate.blockwise.sum_of_blocks", lambda ask, size: size)
+    for n, asked, expected in ((3000, None, 3000), (3001, None, 1000), (3001, 70, 70)):
+        operator = DataOperator(np.zeros((n, 1)), Linear())
+        ask = Blockwise(operator, np.zeros(n, int), Effort(2), 0.0)
+        assert lower_bound(ask, asked, None) == expected
+
+
+def test_a_block_that_has_time_enough_is_bounded_as_without_a_limit():
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    ask = Blockwise(DataOperator(X, Linear()), np.arange(12) % 2, Effort(2, "lifted"), 0.0)
+    part = ask.part(np.arange(12))
+    limited = part_bound(part, Effort(2, "lifted", seconds=60.0))
+    expected = part_bound(part, Effort(2, "lifted"))
+    assert (limited.bound, limited.steps) == (expected.bound, expected.steps)
+    assert expected.steps > 0

@@ -394,3 +394,12 @@ def test_features_of_new_points_are_multiplied_without_their_kernel(rows):
     found = FeatureMapOperator(rows, Linear()).against(rows[:7] + 0.5)
     found.tile = no_tile
     np.testing.assert_allclose(found.multiply(np.eye(100, 3)), (rows[:7] + 0.5) @ rows[:3].T)
+
+
+@native
+def test_a_pass_meets_as_many_entries_as_it_says():
+    operator = DataOperator(np.zeros((700, 2)), Gaussian(0.1))
+    assert operator.multiply(np.zeros((700, 1))).entries == operator.pass_entries
+    # Eight blocks of 640 rows; of tiles on the diagonal, three quarters.
+    many = DataOperator(np.zeros((5120, 2)), Gaussian(0.1))
+    assert many.pass_entries == 28 * 640**2 + 8 * 3 * 320**2
