@@ -97,3 +97,12 @@ def test_a_block_that_has_time_enough_is_bounded_as_without_a_limit():
     expected = part_bound(part, Effort(2, "lifted"))
     assert (limited.bound, limited.steps) == (expected.bound, expected.steps)
     assert expected.steps > 0
+
+
+def test_blocks_that_are_alike_are_a_function_of_rows_and_labels_alone():
+    X, labels = np.random.default_rng(0).normal(size=(20, 3)), np.arange(20) % 3
+    operator = DataOperator(X, Linear())
+    for size in (6, 10):  # four blocks, and two
+        one, two = (blocks_alike(operator, labels, size, seed) for seed in (0, 1))
+        assert [block.tolist() for block in one] == [block.tolist() for block in two]
+        assert sorted(np.concatenate(one).tolist()) == list(range(20))

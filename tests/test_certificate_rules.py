@@ -141,6 +141,7 @@ def test_the_error_of_leading_eigenvalues_follows_from_trace_and_squares():
     assert error(5) == 10
     assert error(4) == 10  # 10² < 4 · 26: so much trace can be in four
     assert error(4, squares=26.0) == pytest.approx((40 + np.sqrt(4 * 5)) / 5)
+    assert error(4, squares=25.1) == pytest.approx((40 + np.sqrt(4 * 0.5)) / 5)
     assert error(2, trace_lower=15.0, trace_upper=15.5) == 12.5  # 12² > 5 · 26: a contradiction
     assert error(2, trace_upper=2.0, squares=np.inf) == 0
     assert error(5, slack=0.25) == 10.5
@@ -393,6 +394,9 @@ def test_landmarks_gain_what_clusters_hold_less_twice_what_rounding_can_add():
     A[3, 3] = 0.18
     assert _gained(A, A @ members, sizes, reach, 0.0) == pytest.approx(3.09)
     assert _gained(A, A @ members, sizes, 0 * reach, 0.01) == pytest.approx(3 - 0.08 - 0.02)
+    spread = np.diag([4.0, 1.0, 1e-3, 1e-9])  # below 10 · 0.0001 of 4, two are
+    found = _gained(spread, spread, np.ones(4), np.zeros(4), 1e-4)
+    assert found == pytest.approx(5 - 2e-4 * 5, rel=1e-6)
     A[3, 3] = 0.22
     second = 0.04 * ((np.sqrt(2) + np.sqrt(0.22)) / 2) ** 2
     assert _gained(A, A @ members, sizes, 0 * reach, 0.01) == pytest.approx(3.11 - 0.08 - second)

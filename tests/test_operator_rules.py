@@ -225,7 +225,7 @@ def test_wide_and_sparse_rows_are_not_multiplied_by_panels():
     assert [panels(p, np.float32) for p in (2047, 2048)] == [True, False]
     assert [panels(p, np.float64) for p in (4095, 4096)] == [True, False]
     assert panels(4096, np.float64, Laplacian(1.0))
-    assert not by_panels(DataOperator(thinned(9), Laplacian(1.0)).points)
+    assert by_panels(DataOperator(thinned(9), Laplacian(1.0)).points) is False
 
 
 def test_parts_of_a_tile_on_the_diagonal_have_up_to_320_rows():
@@ -306,6 +306,8 @@ def test_products_with_a_matrix_and_with_a_vector_have_their_shapes(rows):
     np.testing.assert_allclose(operator @ M[:, 0], rows @ rows[0], atol=1e-12)
     exact = FeatureMapOperator(rows, Linear())
     assert exact.relative_error(M, exact.multiply(M), 0) == (0.0, 0)
+    given = CallableOperator(rows, lambda A, B: A @ B.T)
+    assert given.relative_error(M, given.multiply(M), 0)[1] == 0
 
 
 @native
