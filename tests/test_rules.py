@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 
-from sketchmeans.engine import ALONE, Crew, Run
+from sketchmeans.engine import ALONE, Crew, Run, engine_name
 from sketchmeans.engine.schedule import Turns
 from sketchmeans.estimators.kmeans import inertia, move_centers, nearest_centers, starts_of
 from sketchmeans.estimators.many_rows import (
@@ -401,6 +401,7 @@ def test_a_seed_gives_the_numbers_that_it_always_gave():
     assert found.tolist() == [[1, 1, 1, 1, -1, -1], [1, 1, 1, 1, -1, -1], [-1, -1, -1, -1, -1, 1]]
 
 
+@pytest.mark.skipif(engine_name() != "native", reason="of the native engine")
 def test_the_fast_transform_takes_one_copy_of_the_columns():
     sketch, columns = HadamardSketch(4096, 16, 0), np.ones((4096, 32))
     sketch.apply_by_transform(columns)
