@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import chi2
 
 from oracles import objective
-from sketchmeans.certificate.above import _gained
+from sketchmeans.certificate.above import _gained, objective_above
 from sketchmeans.certificate.blockwise import block_bytes, size_for
 from sketchmeans.certificate.bracket import (
     approximate_objective,
@@ -28,8 +28,11 @@ from sketchmeans.certificate.probable import norm_bound, probable_gap, probable_
 from sketchmeans.certificate.proving import Effort, _Clock, _Schedule
 from sketchmeans.certificate.result import Certificate
 from sketchmeans.certificate.sampling import geometric_bound
+from sketchmeans.engine import ALONE
+from sketchmeans.kernels import Gaussian
 from sketchmeans.lowrank.core import EPS
 from sketchmeans.lowrank.result import Cost, Facts, LowRank
+from sketchmeans.operators import DataOperator
 from sketchmeans.operators.features import Gram
 
 
@@ -138,6 +141,7 @@ def test_the_error_of_leading_eigenvalues_follows_from_trace_and_squares():
     assert error(5) == 10
     assert error(4) == 10  # 10² < 4 · 26: so much trace can be in four
     assert error(4, squares=26.0) == pytest.approx((40 + np.sqrt(4 * 5)) / 5)
+    assert error(4, squares=25.1) == pytest.approx((40 + np.sqrt(4 * 0.5)) / 5)
     assert error(2, trace_lower=15.0, trace_upper=15.5) == 12.5  # 12² > 5 · 26: a contradiction
     assert error(2, trace_upper=2.0, squares=np.inf) == 0
     assert error(5, slack=0.25) == 10.5
@@ -213,6 +217,8 @@ def test_the_moments_are_those_of_the_centred_kernel_with_room_for_rounding(weig
     held = float(np.square(factor.T @ u).sum())
     assert (apart.trace_lower, apart.squares) == (0, np.inf)
     assert apart.trace_upper == pytest.approx(trace + off - held + near.slack)
+    nothing = moments(low_rank(np.zeros((6, 0)), 0, facts=Facts(trace, 0.0), eta=eta), root)
+    assert (nothing.size, nothing.slack) == (0, 0)
     for name, value in met.items():  # one of the two alone says nothing
         assert found(eta, 1e-2, **{name: value}).squares == np.inf
 
@@ -234,6 +240,7 @@ def test_a_likely_bound_takes_the_norm_from_each_leading_eigenvalue():
         ([2, 8], 4.0),  # ¼ · 4, and the root of ¼ · 4 · 16
         ([32, 2], 16.0),
         ([0.5, 2], 1.0),
+        ([0.5, 2, 0], 1.0),
         ([2, 8, 0, 99], 4.0),
         ([2, 8, -1, 99], 4.0),
         ([0, 8], 0.0),
@@ -277,6 +284,8 @@ def test_intervals_of_objectives_do_not_contradict_each_other():
         assert ends(certificate(*missing)) == []
     told = [one.told for one in intervals(certificate(3.0, 5.0, 2.0), 4.0, at_most=True)]
     assert told == ["between 3 and 5", "at most 4", "at least 2"]
+    first = intervals(certificate(3.0, 5.0, 2.0))[0]
+    assert first.words == f"{first.name}: between 3 and 5"
 
 
 def test_intervals_of_cuts_stand_beside_labels_at_random():
@@ -314,6 +323,7 @@ def test_a_lift_ends_when_a_round_gains_too_little():
     assert not rounds("lifted", [(2.0, 1000.0)]).is_over  # 0.001 · 1000 + 0.25 · 4
     assert rounds("lifted", [(np.nextafter(2, 0), 1000.0)]).is_over
     assert not rounds("lifted", [(1.1, 1.0)]).is_over
+    assert not rounds("lifted", [(5e-4, 0.1)], least_gain=0.0).is_over
     assert rounds("lifted", [(9.0, 4e-7)]).is_over
     assert not rounds("lifted", [(9.0, 5e-7)]).is_over
     assert rounds("lifted", [(9.0, -1.0)]).is_over
@@ -384,9 +394,21 @@ def test_landmarks_gain_what_clusters_hold_less_twice_what_rounding_can_add():
     A[3, 3] = 0.18
     assert _gained(A, A @ members, sizes, reach, 0.0) == pytest.approx(3.09)
     assert _gained(A, A @ members, sizes, 0 * reach, 0.01) == pytest.approx(3 - 0.08 - 0.02)
+    spread = np.diag([4.0, 1.0, 1e-3, 1e-9])  # below 10 · 0.0001 of 4, two are
+    found = _gained(spread, spread, np.ones(4), np.zeros(4), 1e-4)
+    assert found == pytest.approx(5 - 2e-4 * 5, rel=1e-6)
     A[3, 3] = 0.22
     second = 0.04 * ((np.sqrt(2) + np.sqrt(0.22)) / 2) ** 2
     assert _gained(A, A @ members, sizes, 0 * reach, 0.01) == pytest.approx(3.11 - 0.08 - second)
+
+
+def test_an_objective_from_above_has_room_for_what_entries_are_off_by():
+    operator = DataOperator(np.random.default_rng(0).normal(size=(40, 2)), Gaussian(0.1))
+    exact, trace = objective_above(operator, np.arange(40) % 3, 0.0, ALONE)
+    found, _ = objective_above(operator, np.arange(40) % 3, 1e-3, ALONE)
+    # The trace alone may be off by 0.001 of it, and what clusters gain by more.
+    assert trace == 40
+    assert found - exact > 2e-3 * trace
 
 
 def test_an_objective_lies_between_that_of_the_approximation_and_what_it_leaves():

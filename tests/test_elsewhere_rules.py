@@ -5,9 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sketchmeans.certificate.blockwise import Blockwise, sum_of_blocks
+from sketchmeans.certificate.alike import blocks_alike
+from sketchmeans.certificate.blockwise import Blockwise, of_one_part, part_bound, sum_of_blocks
 from sketchmeans.certificate.proving import Effort
-from sketchmeans.certificate.sampling import drawn_bound
+from sketchmeans.certificate.sampling import drawn_block, drawn_bound, geometric_bound
 from sketchmeans.disk import FileRows, as_source
 from sketchmeans.disk.streams import Desk
 from sketchmeans.kernels import Gaussian, Linear
@@ -82,3 +83,34 @@ def test_twice_as_many_blocks_are_drawn_for_elsewhere_as_there_may_be_time_for(X
     drawn_bound(ask, 12, 2.0, 0.1)  # 8.9 in two seconds on two threads, and one each
     drawn_bound(ask, 12, 2.0, 0.1, most=4)
     assert rows.asked == [(10, 2.0, 2.0), (4, 2.0, 2.0)]
+
+
+def test_blocks_that_are_drawn_are_bounded_by_their_geometric_mean(X):
+    labels = np.arange(60) % 2
+    alone = [
+        part_bound(Blockwise(DataOperator(X, Linear()), labels, EFFORT, 0.0).part(block), EFFORT)
+        for block in (drawn_block(60, 12, 0, index) for index in range(5))
+    ]
+    expected = geometric_bound(np.array([proof.bound for proof in alone]), 12 / 60, 0.1)
+    for rows in (X, Elsewhere(X)):
+        ask = Blockwise(DataOperator(rows, Linear()), labels, EFFORT, 0.0)
+        found = drawn_bound(ask, 12, 60.0, 0.1, most=5)
+        assert found.value == pytest.approx(expected, rel=1e-9)
+        assert (found.n_blocks, found.block_size, found.failure_probability) == (5, 12, 0.1)
+        assert not found.interrupted
+
+
+@pytest.mark.parametrize("weights", [None, np.linspace(0.5, 2, 60)])
+def test_blocks_of_rows_elsewhere_are_those_of_rows_that_are_here(X, weights):
+    labels = np.arange(60) % 3
+    both = X, FileRows(as_source(X), Desk())
+    here, there = (DataOperator(rows, Linear(), weights=weights) for rows in both)
+    blocks, others = (blocks_alike(one, labels, 20, 0) for one in (here, there))
+    assert [block.tolist() for block in blocks] == [block.tolist() for block in others]
+    found = [of_one_part(one, labels, 0.0, _weight_and_rows) for one in (here, there)]
+    assert found[0] == found[1]
+    assert found[0][1] == 60
+
+
+def _weight_and_rows(part):
+    return None if part.weights is None else float(part.weights.sum()), len(part.rows)

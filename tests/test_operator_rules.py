@@ -145,6 +145,8 @@ def test_a_pass_of_plain_tiles_takes_a_tile_a_thread_and_the_packed_sketch(rows)
 
 def test_new_points_take_the_matrix_and_two_tiles_a_thread(rows):
     given = CallableOperator(rows, lambda A, B: A @ B.T)
+    new = rows[:7] + 0.5
+    np.testing.assert_allclose(given.multiplier(np.eye(100, 3))(new), new @ rows[:3].T, atol=1e-12)
     plain = 100 * 9 * 8 + 3 * (2 * 256 * 265 * 8 + THREAD_BYTES)
     assert given.cross_bytes(9, Run(3)) == plain
     panels = 100 * 11 * 8 + 3 * 4096 * 48
@@ -223,7 +225,7 @@ def test_wide_and_sparse_rows_are_not_multiplied_by_panels():
     assert [panels(p, np.float32) for p in (2047, 2048)] == [True, False]
     assert [panels(p, np.float64) for p in (4095, 4096)] == [True, False]
     assert panels(4096, np.float64, Laplacian(1.0))
-    assert not by_panels(DataOperator(thinned(9), Laplacian(1.0)).points)
+    assert by_panels(DataOperator(thinned(9), Laplacian(1.0)).points) is False
 
 
 def test_parts_of_a_tile_on_the_diagonal_have_up_to_320_rows():
@@ -242,6 +244,16 @@ def test_a_scale_is_folded_into_products_while_numbers_stay_finite():
     assert not folds(1e30, 0.1)
     assert folds(1e28, 9.0)
     assert not folds(1e28, 11.0)
+
+
+def test_points_are_far_where_rounding_would_show_in_their_distances():
+    X = np.array([[1.0], [2.0], [1e6], [-1e6]])
+    points = DataOperator(X, Gaussian(1e-3)).points
+    tiles = PlainTiles(Gaussian(1e-3), points, points)
+    # 10⁻⁹ over 10⁻³ · 2⁻⁵² is a ‖x‖² of 4.5 · 10⁹.
+    assert not tiles.are_far(slice(0, 2), slice(0, 2))
+    assert not tiles.are_far(slice(0, 2), slice(2, 4))
+    assert tiles.are_far(slice(2, 4), slice(2, 4))
 
 
 @pytest.mark.parametrize("width", [1, 5, 600])
@@ -294,6 +306,8 @@ def test_products_with_a_matrix_and_with_a_vector_have_their_shapes(rows):
     np.testing.assert_allclose(operator @ M[:, 0], rows @ rows[0], atol=1e-12)
     exact = FeatureMapOperator(rows, Linear())
     assert exact.relative_error(M, exact.multiply(M), 0) == (0.0, 0)
+    given = CallableOperator(rows, lambda A, B: A @ B.T)
+    assert given.relative_error(M, given.multiply(M), 0)[1] == 0
 
 
 @native
@@ -331,3 +345,63 @@ def test_what_a_stream_gives_can_be_turned_and_cut_as_the_features_can(weights, 
         np.testing.assert_allclose(part.centred, centred.T @ centred, atol=1e-10)
         np.testing.assert_allclose(part.along, u @ G, atol=1e-10)
         np.testing.assert_allclose(part.lengths, np.square(F).sum(axis=1))
+
+
+@native
+@pytest.mark.parametrize("weights", [None, np.array([1.0, 4.0, 1.0, 9.0, 1.0])])
+def test_squares_beyond_the_range_of_float32_are_added_up(weights):
+    X = np.full((5, 2), 1e12, np.float32)
+    root = np.ones(5) if weights is None else np.sqrt(weights)
+    found = DataOperator(X, Linear(), weights=weights).multiply(np.eye(5, 2))
+    assert found.sum_of_squares == pytest.approx(np.square(2e24 * np.outer(root, root)).sum(), 1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_wide_rows_give_what_narrow_ones_give(dtype):
+    X = np.zeros((30, 4096), dtype)
+    X[:, ::1024] = np.random.default_rng(0).normal(size=(30, 4))
+    M = np.eye(30, 3)
+    for kernel in (Gaussian(0.1), Linear()):
+        narrow = DataOperator(np.ascontiguousarray(X[:, ::1024]), kernel)
+        np.testing.assert_allclose(DataOperator(X, kernel) @ M, narrow @ M, atol=1e-5)
+
+
+def test_new_points_meet_the_samples_without_the_native_engine_too(rows, monkeypatch):
+    new, M = rows[:7] + 0.5, np.eye(100, 3)
+    expected = DataOperator(rows, Gaussian(0.1)).against(new).multiply(M)
+    monkeypatch.setattr("sketchmeans.operators.data.engine_name", lambda: "numpy")
+    found = DataOperator(rows, Gaussian(0.1)).against(new)
+    assert found.shape == (7, 100)
+    squares = np.square(rows[:, None] - rows[None, :3]).sum(axis=2)
+    np.testing.assert_allclose(
+        DataOperator(rows, Gaussian(0.1)) @ M, Gaussian(0.1).of(squares), atol=1e-12
+    )
+    np.testing.assert_allclose(found.multiply(M), expected, atol=1e-12)
+
+
+def test_the_kernel_of_some_samples_is_that_part_of_the_whole(rows):
+    operator = DataOperator(rows, Gaussian(0.1))
+    part = operator.on(rows[3:8])
+    assert part.shape == (5, 5)
+    assert operator.on(None).shape == (0, 0)
+    whole, few = slice(0, 100), slice(0, 5)
+    expected = operator.tile(whole, whole)[3:8, 3:8]
+    np.testing.assert_allclose(part.tile(few, few), expected, atol=1e-12)
+
+
+def test_features_of_new_points_are_multiplied_without_their_kernel(rows):
+    def no_tile(*given):
+        raise AssertionError
+
+    found = FeatureMapOperator(rows, Linear()).against(rows[:7] + 0.5)
+    found.tile = no_tile
+    np.testing.assert_allclose(found.multiply(np.eye(100, 3)), (rows[:7] + 0.5) @ rows[:3].T)
+
+
+@native
+def test_a_pass_meets_as_many_entries_as_it_says():
+    operator = DataOperator(np.zeros((700, 2)), Gaussian(0.1))
+    assert operator.multiply(np.zeros((700, 1))).entries == operator.pass_entries
+    # Eight blocks of 640 rows; of tiles on the diagonal, three quarters.
+    many = DataOperator(np.zeros((5120, 2)), Gaussian(0.1))
+    assert many.pass_entries == 28 * 640**2 + 8 * 3 * 320**2

@@ -1,5 +1,6 @@
 """Rules that decide by a number: what they say at the number, and just beside it."""
 
+import time
 import tracemalloc
 from contextlib import contextmanager
 
@@ -7,12 +8,13 @@ import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 
-from sketchmeans.engine import Crew, Run
+from sketchmeans.engine import ALONE, Crew, Run, engine_name
 from sketchmeans.engine.schedule import Turns
 from sketchmeans.estimators.kmeans import inertia, move_centers, nearest_centers, starts_of
 from sketchmeans.estimators.many_rows import (
     Lloyd,
     RowBlocks,
+    draw,
     drawn_rows,
     farthest,
     finish_bytes,
@@ -24,7 +26,16 @@ from sketchmeans.estimators.many_rows import (
     walked_rows,
 )
 from sketchmeans.kernels import Linear, Polynomial
-from sketchmeans.lowrank.core import CUT, EPS, NOISE, Core, judge, judge_residual, noise_level
+from sketchmeans.lowrank.core import (
+    CUT,
+    EPS,
+    NOISE,
+    Core,
+    judge,
+    judge_residual,
+    measured_pass,
+    noise_level,
+)
 from sketchmeans.operators import DataOperator
 from sketchmeans.operators.monomials import prefers_features
 from sketchmeans.sketches import (
@@ -71,6 +82,15 @@ def test_what_is_below_zero_in_the_residual_is_measured_by_the_diagonal():
     found, indefinite = judge_residual(1e-5, diagonal, 1.0, eta, None)
     assert not indefinite
     assert found == pytest.approx(1e-5 / 4.0)
+
+
+def test_a_pass_says_how_long_it_took_and_what_it_met():
+    operator = DataOperator(np.random.default_rng(0).normal(size=(50, 2)), Linear())
+    begun = time.perf_counter()
+    result, eta, cost = measured_pass(operator, RademacherSketch(50, 3, 0), 0, ALONE)
+    assert 0 <= cost.seconds <= time.perf_counter() - begun
+    assert (cost.passes, cost.entries) == (1, result.entries)
+    assert 256 * EPS <= eta < 1e-12
 
 
 def test_a_core_tells_how_negative_it_is_and_how_coarse():
@@ -136,6 +156,8 @@ def test_what_exceeds_the_diagonal_widens_eta_or_shows_an_indefinite_kernel():
     [
         (60, 20, Linear(), True),  # 2 · 20 · 120 = 60 · 80
         (59, 20, Linear(), False),
+        (460, 200, Linear(), False),  # 2 · 200 · 300 = 461.5 · 260
+        (462, 200, Linear(), True),
         (10**9, 2048, Linear(), True),
         (10**9, 2049, Linear(), False),
         (
@@ -228,6 +250,43 @@ def test_an_empty_cluster_takes_the_farthest_row_of_one_that_keeps_others():
         sums, mass = lloyd._filled(centers, np.array([[1.0], [50], [0]]), np.array([2.0, 1, 0]))
     np.testing.assert_allclose(sums, [[0], [50], [1]])
     np.testing.assert_allclose(mass, [1, 1, 1])
+
+
+def test_every_empty_cluster_is_filled_though_the_farthest_rows_stay():
+    Y = np.array([[0.0], [0.5], [1.0], [50.0], [90.0]])
+    centers = np.array([[0.0], [40.0], [80.0], [500.0], [600.0]])
+    with Crew(1) as crew:
+        lloyd = Lloyd(RowBlocks(Y, None, [slice(0, 5)], crew), np.zeros(1), 9, 0.0)
+        sums, mass = lloyd._filled(
+            centers, np.array([[1.5], [50], [90], [0], [0]]), np.array([3.0, 1, 1, 0, 0])
+        )
+    np.testing.assert_allclose(mass, 1)
+    np.testing.assert_allclose(sums[:, 0], [0, 50, 90, 1, 0.5])
+
+
+def test_rows_without_a_hit_are_drawn_only_where_there_are_fewer_than_clusters():
+    Y = np.arange(100.0)[:, None]
+    assert draw(Y, None, 20, 3, [0]).hits.sum() == 20
+    assert draw(Y, None, 20, 3, [0]).hits.all()
+    few = draw(Y, np.eye(100)[7], 20, 3, [0])
+    assert len(few.rows) == 3
+    assert few.hits[few.rows == 7] == 21  # and once as the first distinct one
+
+
+def test_the_best_of_several_starts_goes_on():
+    Y = np.array([[0.0], [1.0], [10.0], [11.0], [20.0], [21.0]])
+    good, bad = np.array([[0.5], [10.5], [20.5]]), np.array([[0.0], [1.0], [15.0]])
+    with Crew(1) as crew:
+        lloyd = Lloyd(RowBlocks(Y, None, [slice(0, 6)], crew), np.zeros(1), 9, 0.0)
+        for starts, best in (([bad, good], 1), ([good, bad], 0), ([bad, good, bad], 1)):
+            end, index = lloyd.finish(starts)
+            assert index == best
+            assert end.inertia == pytest.approx(1.5)
+
+
+def test_options_that_k_means_does_not_know_are_refused_by_the_first_start():
+    with pytest.raises(ValueError, match="algorithm"):
+        starts_of(KMeans(2, algorithm="none"), [0], LINE, None, 1)
 
 
 def test_starts_on_some_rows_have_the_seeds_given_and_more():
@@ -336,10 +395,13 @@ def test_a_seed_gives_the_numbers_that_it_always_gave():
         [1, -1, 1, 1, 1, -1],
         [1, -1, 1, -1, -1, 1],
     ]
+    found = SparseSketch(2048, 10, 7).rows(1023, 1025)
+    assert found.tolist() == [[1, -1, 1, 1, 0, -1, 1, 0, 1, 1], [1, 0, 1, 1, -1, -1, -1, 1, 0, -1]]
     found = RademacherSketch(2048, 6, 7).rows(1023, 1026)
     assert found.tolist() == [[1, 1, 1, 1, -1, -1], [1, 1, 1, 1, -1, -1], [-1, -1, -1, -1, -1, 1]]
 
 
+@pytest.mark.skipif(engine_name() != "native", reason="of the native engine")
 def test_the_fast_transform_takes_one_copy_of_the_columns():
     sketch, columns = HadamardSketch(4096, 16, 0), np.ones((4096, 32))
     sketch.apply_by_transform(columns)

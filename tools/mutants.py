@@ -37,7 +37,7 @@ from tools.mutations import Mutation, mutations
 
 RECOVERY = "rules lowrank one_pass degenerate"
 CERTIFICATE = "certificate_rules proof_rules certificate bounds proof proof_attacks"
-CERTIFICATE += " proof_labels elsewhere_rules"
+CERTIFICATE += " proof_labels block_rules elsewhere_rules"
 OPERATORS = "rules operator_rules operators engine kernels sparse_kernels"
 FEATURES = OPERATORS + " lowrank one_pass bounds elsewhere_rules"
 NEIGHBORS = "operator_rules native_neighbors neighbor_anchors"
