@@ -105,7 +105,7 @@ def check_sparse(rows, inner, columns, dtype):
     arrays = [
         guarded(array)
         for matrix in (one, other)
-        for array in (matrix.indptr, matrix.indices, matrix.data.astype(dtype))
+        for array in (*map(np.int32, (matrix.indptr, matrix.indices)), matrix.data.astype(dtype))
     ]
     out = guarded(np.full((rows, columns), np.nan, dtype))
     native.sparse_dots(*arrays, out)
