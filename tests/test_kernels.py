@@ -1,10 +1,21 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from oracles import EXAMPLES
-from sketchmeans.kernels import KERNELS, Linear, Polynomial, kernel_class, n_monomials
+from sketchmeans.kernels import (
+    KERNELS,
+    Gaussian,
+    Laplacian,
+    Linear,
+    Polynomial,
+    kernel_class,
+    n_monomials,
+)
+from sketchmeans.kernels.bandwidth import resolve_gamma
 from sketchmeans.operators import DataOperator
 from sketchmeans.operators.monomials import Monomials, prefers_features
 
@@ -85,3 +96,19 @@ def test_only_kernels_with_few_monomials_take_the_feature_map():
 
 def test_poly_is_another_name_of_polynomial():
     assert kernel_class("poly") is Polynomial
+
+
+@pytest.mark.parametrize("kernel", [Gaussian, Laplacian])
+def test_gamma_of_sparse_rows_takes_little(kernel):
+    """8 bytes for each of half a million pairs, twice, and a few rows of distances."""
+    X = sparse.random(1000, 300, density=0.05, format="csr", random_state=0)
+    resolve_gamma("median", kernel, X[:9], seed=0)  # what is imported once
+    tracemalloc.start()
+    try:
+        gamma = resolve_gamma("median", kernel, X, seed=0)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 11e6
+    dense = resolve_gamma("median", kernel, X.toarray(), seed=0)
+    assert gamma == pytest.approx(dense, rel=1e-12)

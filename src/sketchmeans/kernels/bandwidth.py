@@ -20,6 +20,8 @@ from sketchmeans.rows import Rows, is_sparse
 
 SUBSAMPLE = 1000
 """Rows for the median: its relative standard deviation is then 0.5 to 2 %."""
+PAIR_ROWS = 64
+"""Sparse rows whose distances to all others are looked at together."""
 
 
 def resolve_gamma(gamma: Any, kernel: type[Kernel], X: Any, seed: int) -> float:
@@ -81,14 +83,23 @@ def _pair_distances(sample: Any, statistic: Statistic) -> FloatArray:
     if not sparse.issparse(sample):
         metric = "cityblock" if statistic is Statistic.MANHATTAN else "sqeuclidean"
         return pdist(sample, metric)
-    n = sample.shape[0]
     points = Points(sample, statistic, unit_rows=False, dtype=np.float64)
-    distances = points.statistics(slice(0, n), points, slice(0, n))
-    if statistic is Statistic.SQUARED_DISTANCE:
+    n = points.n_samples
+    # NOTE: all at once, SciPy's product, its dense form and the places of the pairs would take 20
+    # bytes for each of them, more than small fits plan (test_gamma_of_sparse_rows_takes_little).
+    norms = points.squared_norms()
+    found = [_distances_to_later(points, norms, rows) for rows in row_blocks(n, PAIR_ROWS)]
+    return np.concatenate(found)
+
+
+def _distances_to_later(points: Points, norms: FloatArray, rows: slice) -> FloatArray:
+    """Return the distances of some sparse rows to all that come after them."""
+    n = points.n_samples
+    distances = points.statistics(rows, points, slice(0, n))
+    if points.statistic is Statistic.SQUARED_DISTANCE:
         # Duplicates are at distance zero; from dot products they come out as rounding.
-        norms = points.squared_norms()
-        distances[distances < 1e-14 * (norms[:, None] + norms)] = 0
-    return distances[np.triu_indices(n, 1)]
+        distances[distances < 1e-14 * (norms[rows, None] + norms)] = 0
+    return distances[np.arange(n) > np.arange(rows.start, rows.stop)[:, None]]
 
 
 def _variance(X: Any) -> float:
