@@ -84,12 +84,11 @@ def _pair_distances(sample: Any, statistic: Statistic) -> FloatArray:
         metric = "cityblock" if statistic is Statistic.MANHATTAN else "sqeuclidean"
         return pdist(sample, metric)
     points = Points(sample, statistic, unit_rows=False, dtype=np.float64)
-    n = points.n_samples
     # NOTE: all at once, SciPy's product, its dense form and the places of the pairs would take 20
     # bytes for each of them, more than small fits plan (test_gamma_of_sparse_rows_takes_little).
     norms = points.squared_norms()
-    found = [_distances_to_later(points, norms, rows) for rows in row_blocks(n, PAIR_ROWS)]
-    return np.concatenate(found)
+    blocks = row_blocks(points.n_samples, PAIR_ROWS)
+    return np.concatenate([_distances_to_later(points, norms, rows) for rows in blocks])
 
 
 def _distances_to_later(points: Points, norms: FloatArray, rows: slice) -> FloatArray:

@@ -137,12 +137,9 @@ def _early(W: Any, Omega: Any, rank: int, eta: float) -> FloatArray:
 
     Step 3 takes the leading left singular vectors of W.
     """
-    _, sizes, Vt = np.linalg.svd(triangle(W))
-    keep = np.arange(len(sizes)) < rank
-    keep &= sizes > max(len(sizes) * EPS, eta) * sizes.max(initial=0.0)
     # NOTE: a Gram matrix of W would have squared its condition number, and Q would be far from
     # orthogonal (test_eigenvalues_of_the_early_form_are_those_of_its_embedding).
-    sizes, Vt = sizes[keep], Vt[: len(sizes)][keep]
+    sizes, Vt = (found[:rank] for found in _singular(W, eta))
     to_basis = Vt.T / sizes
     QW = sizes[:, None] * Vt
     QO = gram(multiply_rows(W, to_basis), Omega)
@@ -154,6 +151,13 @@ def _early(W: Any, Omega: Any, rank: int, eta: float) -> FloatArray:
     return to_basis @ (V[:, order] * np.sqrt(values[order]))
 
 
+def _singular(W: Any, eta: float) -> tuple[FloatArray, FloatArray]:
+    """Return the singular values of W that are not noise, falling, and its right vectors."""
+    _, sizes, Vt = np.linalg.svd(triangle(W))
+    keep = sizes > max(len(sizes) * EPS, eta) * sizes.max(initial=0.0)
+    return sizes[keep], Vt[: len(sizes)][keep]
+
+
 def orthonormalise(W: Any, eta: float) -> Any:
     """Orthonormalise the columns of W, in place where it is here; drop those that are noise.
 
@@ -162,9 +166,7 @@ def orthonormalise(W: Any, eta: float) -> Any:
     number and would lose directions of a nearly constant kernel, so the first of the two rounds
     takes singular values from a QR decomposition by blocks.
     """
-    R = triangle(W)
-    _, sizes, Vt = np.linalg.svd(R)
-    keep = sizes > max(len(sizes) * EPS, eta) * sizes.max(initial=0.0)
-    W, _ = applied(W, Vt[: len(sizes)][keep].T / sizes[keep])
+    sizes, Vt = _singular(W, eta)
+    W, _ = applied(W, Vt.T / sizes)
     values, V = np.linalg.eigh(gram(W, W))
     return applied(W, V / np.sqrt(values))[0]
