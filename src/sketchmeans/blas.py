@@ -15,11 +15,11 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from typing import Any, NamedTuple
+from weakref import ref
 
 import joblib
 import scipy.linalg  # noqa: F401  (it and scikit-learn load libraries that are to be found)
@@ -28,6 +28,7 @@ import threadpoolctl
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
+from sketchmeans.helper import Helper
 from sketchmeans.text import called
 
 
@@ -71,16 +72,21 @@ def thread_controller() -> ThreadpoolController:
     NOTE: threadpoolctl looks for them in a callback of C's. A Ctrl-C that strikes there is printed
     and lost; and it strikes in the main thread alone, so that another one looks.
     """
-    with ThreadPoolExecutor(1) as other:
-        return other.submit(_look).result()
+    found: list[ThreadpoolController] = []
 
+    def look() -> None:
+        # scikit-learn's K-means has one of its own, which it would look for in the main thread.
+        theirs = getattr(sklearn.utils.parallel, "_get_threadpool_controller", None)
+        if theirs is not None:
+            theirs()
+        found.append(ThreadpoolController())
 
-def _look() -> ThreadpoolController:
-    # scikit-learn's K-means has one of its own, which it would look for in the main thread.
-    theirs = getattr(sklearn.utils.parallel, "_get_threadpool_controller", None)
-    if theirs is not None:
-        theirs()
-    return ThreadpoolController()
+    other = Helper()
+    other.give(look)
+    other.wait()
+    if other.errors:
+        raise other.errors.pop()
+    return found[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,13 +185,20 @@ _LOCAL = _Local()
 
 
 class _Hold:
-    """Holds the pools of the process and of a thread, from ``hold`` to ``release``."""
+    """Holds the pools of the process and of a thread, from ``hold`` to ``release``.
+
+    It lets go as well when its owner is no more: Ctrl-C may have struck before the body of
+    ``with``, or after it. NOTE: no ``__del__`` does that, for it would run after every fit, and a
+    Ctrl-C that strikes there is printed and lost; this is called where nobody has let go.
+    """
 
     def __init__(self) -> None:
         self.thread = 0
         self._scope: _Scope | None = None
+        self._owner: ref[OneBlasThread] | None = None
 
-    def hold(self) -> None:
+    def hold(self, owner: OneBlasThread) -> None:
+        self._owner = ref(owner, lambda _: self.release())
         self.thread = threading.get_ident()
         self._scope = _LOCAL.scope
         with _LOCK:
@@ -201,27 +214,25 @@ class _Hold:
             if self._scope is _LOCAL.scope:  # else its own thread puts it back, with its next hold
                 self._scope.restore()
             self._scope = None
+        self._owner = None
 
 
 class OneBlasThread:
     """Holds BLAS and OpenMP to one thread each, for the thread that enters it.
 
     Of fits that run side by side and overlap in any order, the first to come sets the number and
-    the last to go puts it back. One that is collected lets go as well: Ctrl-C may have struck
-    before the body of ``with``, or after it.
+    the last to go puts it back.
     """
 
     def __init__(self) -> None:
         self._held = _Hold()
 
     def __enter__(self) -> OneBlasThread:
-        self._held.hold()
+        self._held.hold(self)
         return self
 
     def __exit__(self, *error: object) -> None:
         self._held.release()
-
-    __del__ = __exit__
 
 
 def _after_fork_in_parent() -> None:

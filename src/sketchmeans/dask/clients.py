@@ -12,6 +12,8 @@ from typing import Any
 from distributed import CancelledError, Client, get_client, rejoin, secede
 from distributed.threadpoolexecutor import thread_state
 
+from sketchmeans.helper import start
+
 LOOK, ALONE = 5.0, 60.0
 """Seconds between two looks at the workers, and without any after which a warning says so."""
 
@@ -60,8 +62,8 @@ def working(client: Client) -> Iterator[None]:
     if inside:
         secede()
     ended = threading.Event()
-    threading.Thread(target=_watch, args=(client, ended), daemon=True).start()
     try:
+        start(threading.Thread(target=_watch, args=(client, ended), daemon=True))
         yield
     except CancelledError as error:
         raise CancelledError(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from sketchmeans.engine import Crew
+from sketchmeans.helper import start
 
 Request = TypeVar("Request")
 
@@ -45,14 +46,21 @@ class Ahead(Generic[Request]):
         self._thread = threading.Thread(target=self._work, name="sketchmeans-read", daemon=True)
 
     def __enter__(self) -> Ahead[Request]:
-        self._thread.start()
+        try:
+            start(self._thread)
+        except BaseException:
+            self._end()
+            raise
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._stopped = True
-        self._room.put(None)
+        self._end()
         # After Ctrl-C nobody waits for a slow disk: the thread ends when it has its block.
         self._thread.join(None if error[0] is None else _PATIENCE)
+
+    def _end(self) -> None:
+        self._stopped = True
+        self._room.put(None)
 
     def _work(self) -> None:
         index = 0

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from sketchmeans.blas import OneBlasThread
+from sketchmeans.helper import Helper
 
 Task = TypeVar("Task")
 
@@ -19,8 +19,8 @@ _PATIENCE = 0.1
 """Seconds after which a task that waits for another looks whether the crew has stopped."""
 
 
-_IDLE: list[ThreadPoolExecutor] = []
-"""Threads that wait for the next crew, each a pool of its own.
+_IDLE: list[Helper] = []
+"""Threads that wait for the next crew.
 
 To start a thread takes several times as long as to wake one, and longer than a small pass.
 """
@@ -29,11 +29,11 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_IDLE.clear)  # the threads stay with the parent
 
 
-def _idle_thread() -> ThreadPoolExecutor:
+def _idle_thread() -> Helper:
     try:
         return _IDLE.pop()
     except IndexError:
-        return ThreadPoolExecutor(1, thread_name_prefix="sketchmeans")
+        return Helper()
 
 
 class Abandoned(Exception):
@@ -53,7 +53,7 @@ class Crew:
         self._blas = blas
         self._libraries = OneBlasThread()
         self.stopped = False
-        self._others: list[ThreadPoolExecutor] = []
+        self._others: list[Helper] = []
         self._process = os.getpid()
 
     def __enter__(self) -> Crew:
@@ -63,13 +63,12 @@ class Crew:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._forked:
-            pass  # the threads stayed with the parent
-        elif error[0] is None:
+        if not self._forked:  # else the threads stayed with the parent
+            if error[0] is not None:
+                self._wait()  # one that was interrupted twice may still be at work
+                for other in self._others:
+                    other.errors.clear()  # their frames hold tiles
             _IDLE.extend(self._others)
-        else:  # one that was interrupted twice may still be at work
-            for other in self._others:
-                other.shutdown()
         self._others = []
         self._libraries.__exit__()
 
@@ -121,18 +120,24 @@ class Crew:
             with OneBlasThread() if self._blas else nullcontext():
                 drain()
 
-        drains: list[Future[None]] = []
         try:
-            drains.extend(other.submit(help_out) for other in self._others)
+            for other in self._others:
+                other.give(help_out)
             drain(report)
-            for other in drains:
-                other.result()
+            self._wait()
+            for other in self._others:
+                if other.errors:
+                    raise other.errors.pop()
         except BaseException:
             self.stopped = True
             if not self._forked:  # a child that leaves a task by an error has nobody to wait for
-                wait(drains)
+                self._wait()
             raise
         report()
+
+    def _wait(self) -> None:
+        for other in self._others:
+            other.wait()
 
 
 class _Empty(Exception):
