@@ -45,6 +45,7 @@ def strikes(work, files):
     while True:
         strike = Strike(step, files)
         raised = None
+        sys._getframe().f_trace_opcodes = True  # Python 3.12 asks before it begins to trace
         sys.settrace(strike)
         try:
             work()
