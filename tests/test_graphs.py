@@ -275,7 +275,8 @@ def test_two_eigenvectors_of_moons_are_cut_no_worse_than_by_spectral_clustering(
         for members in (rival == 0, rival == 1):
             rows, mass = model.embedding_[members], weights[members]
             inertia += mass @ np.square(rows - np.average(rows, axis=0, weights=mass)).sum(axis=1)
-        assert model.inertia_ <= inertia + 1e-12  # it is 0 where the moons do not touch
+        # Optima of Lloyd's lie side by side, a sample apart; it is 0 where the moons do not touch.
+        assert model.inertia_ <= 1.001 * inertia + 1e-12
 
 
 def test_a_hub_that_knows_everybody_is_no_trouble():
