@@ -78,6 +78,8 @@ for case in json.load(sys.stdin):
     if estimator is KernelKMeans:
         # The second iteration takes what the first does, and so would any other.
         options = {"rank": 50, "max_iter": 2} | options
+        if options.get("kernel") == "neighbors":
+            options["n_refine"] = 2
     options = {"kernel": "polynomial"} | options
     if options["kernel"] == "polynomial":
         options["degree"] = 2
