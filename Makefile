@@ -30,9 +30,17 @@ run: $(READY)
 # figure in docs/coverage.json; this prints it.
 # Where the environment forbids to keep what Python compiles, every program that a test starts would
 # compile the package anew; what is empty forbids nothing.
+# The threads of OpenMP that scikit-learn leaves behind sleep: by default they wait for more work in a
+# loop, and three workers on two cores wait for them.
+# Lint and types run beside the tests; what they say comes last, and fails as well.
 test: export PYTHONDONTWRITEBYTECODE =
-test: lint
-	$(BIN)/python -m pytest
+test test-numpy coverage: export OMP_WAIT_POLICY = passive
+test: $(READY)
+	@mkdir -p build
+	@$(MAKE) --no-print-directory lint >build/lint.txt 2>&1 & lint=$$!; \
+	  $(BIN)/python -m pytest; tests=$$?; \
+	  wait $$lint; linted=$$?; cat build/lint.txt; \
+	  [ $$tests = 0 ] && exit $$linted; exit $$tests
 	@$(BIN)/python tools/covered.py show
 
 # Of the tests and the programs that they start, without those that go over ground that others go

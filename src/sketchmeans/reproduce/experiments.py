@@ -53,10 +53,16 @@ def scaled_segmentation(seed: int) -> tuple[FloatArray, IntArray]:
     return scale(X[:, X.std(axis=0) > 0]), y
 
 
+@cache
+def _digits() -> tuple[FloatArray, IntArray]:
+    X, y = load_digits(return_X_y=True)
+    return X, y
+
+
 def digits(seed: int) -> tuple[FloatArray, IntArray]:
     """Return scikit-learn's handwritten digits, pixels from 0 to 1."""
     del seed
-    X, y = load_digits(return_X_y=True)
+    X, y = _digits()
     return X / 16, y
 
 
