@@ -106,3 +106,19 @@ def test_blocks_that_are_alike_are_a_function_of_rows_and_labels_alone():
         one, two = (blocks_alike(operator, labels, size, seed) for seed in (0, 1))
         assert [block.tolist() for block in one] == [block.tolist() for block in two]
         assert sorted(np.concatenate(one).tolist()) == list(range(20))
+
+
+def test_blocks_on_threads_share_the_time_that_is_left_with_those_that_wait(monkeypatch):
+    room, seconds = "sketchmeans.certificate.blockwise", {}
+
+    def bounded(block, effort, **more):
+        seconds[int(block[0])] = effort.seconds
+
+    monkeypatch.setattr(f"{room}.time", SimpleNamespace(perf_counter=lambda: 100.0))
+    monkeypatch.setattr(f"{room}.part_bound", bounded)
+    monkeypatch.setattr(Blockwise, "part", lambda self, block: block)
+    operator, labels = DataOperator(np.eye(10), Linear()), np.zeros(10, int)
+    ask = Blockwise(operator, labels, Effort(2), 0.0, n_threads=2)
+    sum_of_blocks(ask, [np.arange(first, 10, 5) for first in range(5)], deadline=190.0)
+    # Two side by side: three turns for all five, two for the last three.
+    assert seconds == {0: 30.0, 1: 45.0, 2: 45.0, 3: 90.0, 4: 90.0}

@@ -7,7 +7,7 @@ import pytest
 
 from sketchmeans.certificate.alike import blocks_alike
 from sketchmeans.certificate.blockwise import Blockwise, of_one_part, part_bound, sum_of_blocks
-from sketchmeans.certificate.proving import Effort
+from sketchmeans.certificate.proving import Effort, Proof
 from sketchmeans.certificate.sampling import drawn_block, drawn_bound, geometric_bound
 from sketchmeans.disk import FileRows, as_source
 from sketchmeans.disk.streams import Desk
@@ -98,6 +98,14 @@ def test_blocks_that_are_drawn_are_bounded_by_their_geometric_mean(X):
         assert found.value == pytest.approx(expected, rel=1e-9)
         assert (found.n_blocks, found.block_size, found.failure_probability) == (5, 12, 0.1)
         assert not found.interrupted
+
+
+def test_blocks_that_are_drawn_tell_the_highest_level_that_one_of_them_reached(X, monkeypatch):
+    proofs = iter([Proof(1.0, "blocks"), Proof(1.0, "triangles"), Proof(1.0, "lifted")])
+    room = "sketchmeans.certificate.sampling"
+    monkeypatch.setattr(f"{room}.part_bound", lambda *given, **more: next(proofs))
+    ask = Blockwise(DataOperator(X, Linear()), np.arange(60) % 2, EFFORT, 0.0)
+    assert drawn_bound(ask, 12, 60.0, 0.1, most=3).level == "triangles"
 
 
 @pytest.mark.parametrize("weights", [None, np.linspace(0.5, 2, 60)])

@@ -158,6 +158,14 @@ def test_an_empty_cluster_takes_the_farthest_row(small):
     np.testing.assert_allclose(centers[2], Y[-1])
 
 
+def test_an_empty_cluster_that_took_a_copy_of_a_center_takes_another_row_next():
+    Y = np.array([[0.0]] * 12 + [[98.0]] * 3 + [[106.0]])
+    labels, centers, end = lloyd(Y, np.array([[-20.0], [100.0], [1e4]]))
+    np.testing.assert_array_equal(labels, [0] * 12 + [1] * 3 + [2])
+    np.testing.assert_array_equal(centers, [[0.0], [98.0], [106.0]])
+    assert end.inertia == 0
+
+
 def test_a_point_that_the_draw_missed_does_not_make_a_warning(small, recwarn):
     Y = np.repeat(np.eye(4), 1000, axis=0)
     Y[2500] = 7

@@ -15,6 +15,7 @@ from neighbor_data import N, built, data, weights_of
 from sketchmeans import KernelKMeans
 from sketchmeans.engine import Run
 from sketchmeans.operators.anchors import Anchors, Frame, room
+from sketchmeans.operators.neighbor_features import NeighborPoints
 
 
 @pytest.fixture
@@ -203,6 +204,21 @@ def _chooser(pack):
         return Plan(run, 1, peak(run, 1))
 
     return choose
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_new_points_are_embedded_by_their_features_and_take_no_kernel_entries(kind, monkeypatch):
+    X = data(kind)
+    points, new = NeighborPoints(built(X, n_anchors=30).map), X[:90]
+    monkeypatch.setattr(points.map, "rows_at_once", 64)  # two blocks
+    F = points.map.block(new).toarray()
+    right = np.random.default_rng(0).normal(size=(F.shape[1], 3))
+    found = points.against(new)
+    assert found.shape == F.shape
+    assert found.entries == 0
+    np.testing.assert_allclose(found.multiply(right), F @ right, atol=1e-12)
+    np.testing.assert_array_equal(found.dense(), F)
+    np.testing.assert_allclose(points.diagonal_of(new), np.square(F).sum(axis=1), rtol=1e-12)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 60, 1000])

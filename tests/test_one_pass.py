@@ -7,6 +7,7 @@ from oracles import EXAMPLES, algorithm_1, dense_kernel
 from sketchmeans.kernels import Gaussian, Linear, Polynomial, Sigmoid
 from sketchmeans.lowrank import IndefiniteKernelWarning, one_pass
 from sketchmeans.lowrank.core import noise_level
+from sketchmeans.lowrank.one_pass import orthonormalise
 from sketchmeans.operators import (
     CallableOperator,
     DataOperator,
@@ -230,6 +231,19 @@ def test_more_passes_survive_rank_deficiency():
         )
         assert relative(K, low.factor) < 1e-10
         assert low.cost.passes == n_passes
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+def test_a_basis_for_the_next_pass_is_orthonormal_and_without_noise_at_any_scale(scale):
+    random = np.random.default_rng(0)
+    U, V = (np.linalg.qr(random.normal(size=(n, 3)))[0] for n in (300, 3))
+    W = scale * (U * [1, 1e-7, 1e-12]) @ V.T
+    Q = orthonormalise(W.copy(), 1e-10)
+    assert Q.shape == (300, 2)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(2), atol=1e-14)
+    np.testing.assert_allclose(Q @ (Q.T @ W), W, atol=1e-11 * scale)
+    assert orthonormalise(W.copy(), 1e-14).shape == (300, 3)
+    assert orthonormalise(0 * W, 1e-10).shape == (300, 0)
 
 
 def test_rank_for_a_fraction_of_the_trace():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sketchmeans.engine import engine_name
+from sketchmeans.engine import engine_name, native_tile_rows
 from sketchmeans.engine.run import Run
 from sketchmeans.kernels import Cosine, Gaussian, Laplacian, Linear, Polynomial, Sigmoid
 from sketchmeans.kernels.rounding import LEAST, entry_rounding
@@ -246,6 +246,38 @@ def test_a_scale_is_folded_into_products_while_numbers_stay_finite():
     assert not folds(1e28, 11.0)
 
 
+def test_a_huge_scale_leaves_numbers_between_points_near_and_far():
+    X = np.array([[9e-19], [-9e-19], [1e19], [-1e19]], np.float32)
+    points = DataOperator(X, Gaussian(1e38)).points
+    tiles, near, far = PlainTiles(Gaussian(1e38), points, points), slice(0, 2), slice(2, 4)
+    assert not tiles.folds
+    assert not tiles.are_far(near, far)
+    with np.errstate(over="ignore", invalid="ignore"):
+        np.testing.assert_array_equal(tiles(near, far), np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("gamma", [0.1, 1e31], ids=["folded", "not folded"])
+def test_rows_that_are_packed_are_not_scaled_again_for_a_tile(gamma, monkeypatch):
+    monkeypatch.setattr("sketchmeans.operators.data.engine_name", lambda: "numpy")
+    operator = DataOperator(np.zeros((100, 6)), Gaussian(gamma))
+    points, taken = operator.points, []
+    operator.tiles(np.eye(100, 3), 64, pack=True, pack_right=True)
+    whole = points.augmented
+    monkeypatch.setattr(points, "augmented", lambda some: taken.append(some) or whole(some))
+    operator.tile(slice(0, 64), slice(64, 100))
+    assert taken == [slice(64, 100)]  # those of the columns alone
+
+
+@native
+@pytest.mark.parametrize("rows_each", [64, 704])
+def test_tiles_of_a_part_of_the_samples_have_the_rows_of_the_whole(rows_each, rows):
+    operator = DataOperator(rows, Gaussian(0.1))
+    tiles = operator.tiles(np.eye(100, 3), rows_each, pack=False, pack_right=False)
+    assert tiles.tile_rows == rows_each
+    alone = NativeTiles(tiles.plain, tiles.left, tiles.right, tiles.omega)
+    assert alone.tile_rows == native_tile_rows(100)
+
+
 def test_points_are_far_where_rounding_would_show_in_their_distances():
     X = np.array([[1.0], [2.0], [1e6], [-1e6]])
     points = DataOperator(X, Gaussian(1e-3)).points
@@ -308,6 +340,14 @@ def test_products_with_a_matrix_and_with_a_vector_have_their_shapes(rows):
     assert exact.relative_error(M, exact.multiply(M), 0) == (0.0, 0)
     given = CallableOperator(rows, lambda A, B: A @ B.T)
     assert given.relative_error(M, given.multiply(M), 0)[1] == 0
+
+
+def test_the_error_of_a_pass_over_a_matrix_is_what_the_pass_saw_and_takes_no_entries(rows):
+    K, M = rows @ rows.T, np.random.default_rng(1).normal(size=(100, 3))
+    given = PrecomputedOperator(K, dtype=np.float32)
+    found = given.multiply(M)
+    assert 1e-9 < found.relative_error < 1e-5
+    assert given.relative_error(M, found, 0) == (found.relative_error, 0)
 
 
 @native

@@ -3,6 +3,7 @@
 import copy
 import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -285,6 +286,42 @@ def test_a_proof_goes_on_from_any_state_that_it_has_offered():
         found = prove(block, labels, effort, stage=Kept(state))
         assert found.bound == expected.bound
         assert (found.level, found.steps) == (expected.level, expected.steps)
+
+
+def test_a_proof_counts_the_steps_of_the_lift(monkeypatch):
+    made, told, step = [], [], Lifting.step
+    monkeypatch.setattr(Lifting, "step", lambda self: made.append(1) or step(self))
+    block = centred_block(kernel(0, 12))
+
+    def tell(proof):
+        told.append((proof.steps, len(made)))
+
+    prove(block, np.arange(12) % 3, Effort(3, "lifted"), tell=tell)
+    assert len(told) > 1
+    assert all(steps == count for steps, count in told)
+
+
+def test_a_proof_ends_in_time_though_an_evaluation_takes_longer_than_all_before(monkeypatch):
+    room, now, took, step = "sketchmeans.certificate.proving", [0.0], [1.0, 5.0, 7.5], 0.125
+
+    def evaluated(*given):
+        evaluated.count += 1
+        now[0] += took[min(evaluated.count, 3) - 1]
+        return float(evaluated.count)
+
+    def stepped(self):
+        now[0] += step
+
+    evaluated.count = 0
+    monkeypatch.setattr(f"{room}.time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(f"{room}.objective_bound", evaluated)
+    monkeypatch.setattr(f"{room}.objective_of", lambda *given: (10.0,))
+    monkeypatch.setattr(Lifting, "step", stepped)
+    found = prove(
+        centred_block(kernel(0, 12)), np.arange(12) % 3, Effort(3, "lifted", seconds=20.0)
+    )
+    assert found.bound == 3  # there was time for a second round
+    assert now[0] <= 20 + step
 
 
 def test_a_proof_is_kept_with_its_rows():

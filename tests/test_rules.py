@@ -225,6 +225,13 @@ def test_a_block_of_rows_gives_its_sums_masses_squares_and_farthest_rows(weights
     assert list(zip(far.squares, far.rows[:, 0], far.labels, strict=True)) == expected
 
 
+def test_neither_rows_on_their_center_nor_rows_without_weight_are_far_from_it():
+    Y, centers = np.array([[0.0], [3.0], [9.0], [9.0]]), np.array([[0.0], [9.0]])
+    for weights, expected in ((None, [3.0]), (np.array([1.0, 0.0, 1.0, 1.0]), [])):
+        far = farthest(Y, weights, centers=centers, middle=np.zeros(1), count=4)
+        assert far.rows[:, 0].tolist() == expected
+
+
 def test_centers_are_means_of_their_rows_and_the_nearest_is_found():
     labels, weights = np.array([0, 0, 1, 1, 1]), np.array([1.0, 3.0, 1.0, 1.0, 2.0])
     centers = np.array([[5.0], [5.0], [7.0]])
