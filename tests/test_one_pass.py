@@ -16,6 +16,7 @@ from sketchmeans.operators import (
 )
 from sketchmeans.sketches import SKETCHES, make_sketch
 
+EPS = np.finfo(float).eps
 PSD = [name for name, kernel in EXAMPLES.items() if kernel.is_psd]
 
 
@@ -55,14 +56,13 @@ def test_early_recovery_is_algorithm_1_as_printed(rank, points):
 @pytest.mark.parametrize("n_passes", [1, 2])
 def test_recovery_is_exact_when_the_width_reaches_the_rank(rank, n_passes, seeds):
     K = spectrum(np.logspace(0, -3, rank))
+    Q = np.linalg.eigh(K)[1][:, -rank:]
     for seed in seeds(5):
-        low = one_pass(
-            PrecomputedOperator(K),
-            make_sketch("hadamard", 300, 12, seed),
-            rank=12,
-            n_passes=n_passes,
-        )
-        assert relative(K, low.factor) < 1e-10
+        Omega = make_sketch("hadamard", 300, 12, seed)
+        low = one_pass(PrecomputedOperator(K), Omega, rank=12, n_passes=n_passes)
+        # Where the two are equal a square system is solved, which chance may condition badly.
+        condition = 1 if n_passes > 1 else np.linalg.cond(Q.T @ Omega.matrix)
+        assert relative(K, low.factor) < 50 * EPS * condition**2
         assert low.rank == rank
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from sketchmeans import KernelKMeans
 from sketchmeans.engine import engine_name, native_tile_rows
 from sketchmeans.engine.run import Run
 from sketchmeans.kernels import Cosine, Gaussian, Laplacian, Linear, Polynomial, Sigmoid
@@ -254,6 +255,15 @@ def test_a_huge_scale_leaves_numbers_between_points_near_and_far():
     assert not tiles.are_far(near, far)
     with np.errstate(over="ignore", invalid="ignore"):
         np.testing.assert_array_equal(tiles(near, far), np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("gamma", [1e38, 1e39, 1e300])
+def test_a_scale_beyond_float32_leaves_equal_rows_alike(gamma):
+    X = np.array([[0, 0], [0, 0], [1, 1]], np.float32)
+    K = DataOperator(X, Gaussian(gamma)) @ np.eye(3, dtype=np.float32)
+    np.testing.assert_array_equal(K, [[1, 1, 0], [1, 1, 0], [0, 0, 1]])
+    labels = KernelKMeans(2, kernel="rbf", gamma=gamma, random_state=0).fit_predict(X)
+    assert labels[0] == labels[1] != labels[2]
 
 
 @pytest.mark.parametrize("gamma", [0.1, 1e31], ids=["folded", "not folded"])

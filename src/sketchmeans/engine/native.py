@@ -102,7 +102,8 @@ class Argument:
         """
         code = _MAPS[type(kernel)]
         unit = math.log2(math.e) if code == "EXP2" else 1.0
-        scale = float(dtype.type(kernel.scale * unit))
+        with np.errstate(over="ignore"):  # what has such a scale does not fold, and reads it not
+            scale = float(dtype.type(kernel.scale * unit))
         squared = kernel.statistic is Statistic.SQUARED_DISTANCE
         return cls(
             map=getattr(compiled(), code),

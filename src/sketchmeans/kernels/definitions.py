@@ -63,7 +63,10 @@ class Kernel(ABC):
 
     def of(self, statistic: FloatArray) -> FloatArray:
         """Turn an array of statistics into kernel values, in place, and return it."""
-        statistic *= self.scale
+        if abs(self.scale) > np.finfo(statistic.dtype).max:  # infinity times 0 is not a number
+            statistic[...] = statistic.astype(np.float64) * self.scale
+        else:
+            statistic *= self.scale
         return self.of_scaled(statistic)
 
     def diagonal(self, squared_norms: FloatArray) -> FloatArray:

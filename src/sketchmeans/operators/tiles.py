@@ -123,7 +123,8 @@ class PackedPoints:
         self.points = points
         dtype, n = points.dtype, points.n_samples
         if argument.norm_scale:
-            self.shifts = (argument.norm_scale * points.norms.astype(np.float64)).astype(dtype)
+            with np.errstate(over="ignore", invalid="ignore"):  # what does not fold reads none
+                self.shifts = (argument.norm_scale * points.norms.astype(np.float64)).astype(dtype)
         else:
             self.shifts = np.full(n, argument.shift / 2, dtype)  # the others have that too
         self.weights = None if root_weights is None else root_weights.astype(dtype)
