@@ -36,7 +36,7 @@ def file(tmp_path_factory):
 
 
 FITS = {
-    "neighbors": {"n_init": 2},
+    "neighbors": {"n_init": 1},
     "nystrom": {"kernel": "rbf", "method": "nystrom", "n_landmarks": 60, "n_init": 2},
     "one-pass": {"kernel": "rbf", "method": "one-pass", "n_init": 2},
     "two passes": {"kernel": "rbf", "method": "one-pass", "n_passes": 2, "n_init": 1},

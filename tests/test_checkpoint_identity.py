@@ -211,9 +211,9 @@ def test_kernels_are_described_alike_with_any_hash_seed():
         command = [sys.executable, "-c", program]
         return subprocess.run(command, cwd=here, env=known, capture_output=True, check=True).stdout
 
-    first, *others = told(1), told(2), told(3)
+    first, other = told(1), told(2)
     assert first.count(b"\n") == len(KERNELS) + 1
-    assert others == [first, first]
+    assert other == first
 
 
 def of_words(A, B, mode="x"):

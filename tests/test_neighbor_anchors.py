@@ -158,7 +158,7 @@ def test_ties_go_to_the_first_anchor_and_are_found_among_all(kind):
 
 
 def test_wide_sparse_rows_are_not_refused_for_memory_that_they_do_not_take():
-    X = sparse.random(1000, 100_000, density=1e-4, random_state=0, format="csr")
+    X = sparse.random(400, 100_000, density=1e-4, random_state=0, format="csr")
     model = KernelKMeans(2, random_state=0, memory_limit="500MB").fit(X)
     assert model.stats_["planned_bytes"] < 200e6
 
