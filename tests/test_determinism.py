@@ -11,7 +11,7 @@ from sketchmeans.kernels import Gaussian, Polynomial
 from sketchmeans.operators import DataOperator, FeatureMapOperator, PrecomputedOperator
 from sketchmeans.sketches import make_sketch
 
-THREADS = [1, 2, 3, 4, 8, 16]
+THREADS = [1, 2, 3, 16]
 
 
 def data(n, dtype, make):

@@ -61,7 +61,7 @@ def tiny(count, seed=0):
 
 def test_no_level_exceeds_the_best_of_all_partitions():
     tight = 0
-    for K, weights, k, _ in tiny(60):
+    for K, weights, k, _ in tiny(30):
         best = best_of_all(K, k, weights)
         block = centred_block(K.copy(), weights, 64 * 2.0**-52)
         labels = np.arange(N) % k
@@ -72,7 +72,7 @@ def test_no_level_exceeds_the_best_of_all_partitions():
         assert values[0] <= min(values[1:])
         assert max(values) <= best * (1 + 1e-14)
         tight += values[-1] > 0.99 * best
-    assert tight > 40
+    assert tight > 20
 
 
 def test_any_matrix_without_negative_entries_gives_a_valid_bound():
@@ -284,11 +284,11 @@ def test_the_landmarks_bound_the_objective_from_above(monkeypatch):
 @pytest.mark.filterwarnings("ignore::sketchmeans.lowrank.result.IndefiniteKernelWarning")
 def test_every_level_holds_against_all_partitions_and_restarts():
     """A share of ``python -m soak certificates``, with problems of its own."""
-    tally, broken = soaked(tiny=420, larger=14, seed=1)
+    tally, broken = soaked(tiny=210, larger=7, seed=1)
     assert broken == []
-    assert tally["optimum_lower"] >= 380  # of some sigmoid kernels nothing is known
-    assert min(tally[way] for way in ("fit", "truncated", "interrupted", "normalized cuts")) >= 20
-    assert tally["within 1 %"] > 100
+    assert tally["optimum_lower"] >= 190  # of some sigmoid kernels nothing is known
+    assert min(tally[way] for way in ("fit", "truncated", "interrupted", "normalized cuts")) >= 10
+    assert tally["within 1 %"] > 50
 
 
 @pytest.mark.parametrize("effort", proving.LEVELS)

@@ -242,14 +242,6 @@ AGAIN = {
         *(experiments.RINGS, experiments.TABLE_1[1], 100),
         lambda: rows(KEPT)["one-pass, late (r' = 12)"],
     ),
-    "table-1, no kernel": (
-        *(experiments.RINGS, experiments.PLAIN, 100),
-        lambda: rows(KEPT)["K-means, no kernel"],
-    ),
-    "table-1, Nyström": (
-        *(experiments.RINGS, experiments.TABLE_1[3], 100),
-        lambda: rows(KEPT)["Nyström, early, m = 100"],
-    ),
     "claims": (
         *(experiments.SEGMENTATION, experiments.sketch("Nyström", 7, method="nystrom"), 20),
         lambda: results(KEPT, "claims")["measured"]["equal"][1]["late"],

@@ -87,7 +87,7 @@ def far(count):
 def chosen_by_the_cut(name):
     """Choose among the numbers of clusters of some data, once for all tests."""
     X = (DATA | JUMPS)[name][0]
-    return choose(X, kernel="neighbors", n_splits=2, n_jobs=2, random_state=0)
+    return choose(X, kernel="neighbors", n_splits=1, n_jobs=2, random_state=0)
 
 
 @pytest.mark.parametrize("name", DATA)
@@ -168,7 +168,7 @@ def test_the_table_is_that_of_fits_with_as_many_clusters():
 def test_one_set_of_anchors_serves_every_number_and_threads_change_nothing(monkeypatch):
     built, build = [], NeighborOperator.build
     monkeypatch.setattr(NeighborOperator, "build", lambda *a: built.append(1) or build(*a))
-    one = choose(DATA["five blobs"][0], kernel="neighbors", n_splits=2, n_jobs=1, random_state=0)
+    one = choose(DATA["five blobs"][0], kernel="neighbors", n_splits=1, n_jobs=1, random_state=0)
     assert len(built) == 1
     assert one.table == chosen_by_the_cut("five blobs").table  # of two threads
 
