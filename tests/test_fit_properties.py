@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
@@ -38,6 +38,13 @@ def kernel_matrix(model, X):
     options = {"degree": model.degree, "coef0": model.coef0}
     kernel = make_kernel(model.kernel, gamma=model.gamma_, **options)
     return dense_kernel(DataOperator(X.astype(float), kernel))
+
+
+def slack_of(model, X, K, weights=None):
+    """What rounding may add to an objective; distances of tiles have that of the squares."""
+    far = model.gamma_ * np.square(X).sum(axis=1).max() if model.kernel == "rbf" else 0.0
+    trace = float(np.diag(K) @ (np.ones(len(X)) if weights is None else weights))
+    return (1e-12 + 8 * np.finfo(float).eps * far) * trace
 
 
 def same_fit(one, two):
@@ -93,7 +100,7 @@ def test_lloyd_never_raises_the_objective_that_it_states(X, kernel, data):
     model = quiet(FullKernelKMeans(k, init=init, **options).fit, X, sample_weight=weights)
     path = np.array(model.objectives_)
     K = kernel_matrix(model, X)
-    slack = 1e-12 * float(np.diag(K) @ (np.ones(len(X)) if weights is None else weights))
+    slack = slack_of(model, X, K, weights)
     assert (np.diff(path) <= slack).all()
     assert objective(K, model.labels_, weights) <= path[-1] + slack
 
@@ -105,7 +112,7 @@ def test_refinement_never_raises_the_objective(X, kernel, data):
     method = data.draw(st.sampled_from(["one-pass", "exact"]))
     before, after = (fitted(X, k, kernel=kernel, method=method, n_refine=count) for count in (0, 3))
     K = kernel_matrix(before, X)
-    slack = 1e-12 * float(np.trace(K))
+    slack = slack_of(after, X, K)
     assert objective(K, after.labels_) <= objective(K, before.labels_) + slack
     assert objective(K, after.labels_) <= after.inertia_ + slack
 
@@ -170,12 +177,14 @@ def test_the_scale_of_weights_changes_no_label(X, kernel, method, power, seed):
 @given(samples(least=4), positive_kernels, seeds)
 def test_float32_finds_an_objective_near_that_of_float64(X, kernel, seed):
     X = X.astype(np.float32)
-    options = {"kernel": kernel, "method": "exact", "rank": 2}
+    options = {"kernel": kernel, "method": "exact", "rank": 2, "n_init": 10}
     single, double = (fitted(rows, 2, **options) for rows in (X, X.astype(float)))
     K = kernel_matrix(double, X)
     size = float(np.trace(K))
-    assert single.inertia_ == pytest.approx(double.inertia_, rel=1e-3, abs=1e-3 * size)
     assert np.abs(single.eigenvalues_ - double.eigenvalues_).max() <= 1e-4 * size
+    values = np.linalg.eigvalsh(K)
+    assume(values[-2] - values[-3] > 0.01 * size)  # else any of their eigenvectors are two leading
+    assert single.inertia_ == pytest.approx(double.inertia_, rel=1e-3, abs=1e-3 * size)
 
 
 @property_test
