@@ -33,7 +33,11 @@ for case in json.load(sys.stdin):
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")  # the peak is that of now
     before = status("VmRSS")
-    found = certify(X[:n], labels[:n], memory_limit=limit, **case)
+    seconds = case.pop("seconds")
+    for more in (1, 20):  # the second time only where the machine is busy
+        found = certify(X[:n], labels[:n], memory_limit=limit, seconds=more * seconds, **case)
+        if found.level != "blocks":
+            break
     print(json.dumps([status("VmHWM") - before, limit, found.level]), flush=True)
 """
 
