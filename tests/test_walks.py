@@ -7,20 +7,12 @@ import pytest
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.metrics import normalized_mutual_info_score as nmi
 
+from benchmarks.lost_draws import spirals
 from sketchmeans import KernelKMeans
 from sketchmeans.engine import Run
 from sketchmeans.estimators import many_rows, memory, walks
 from sketchmeans.estimators.sketched import embed
 from sketchmeans.operators.anchors import Anchors
-
-
-def spirals(seed, arms=3, n=1500):
-    random = np.random.default_rng(seed)
-    y = np.arange(n) % arms
-    angle = random.uniform(0.55 * np.pi, 2.2 * np.pi, n)
-    turned = angle + 2 * np.pi * y / arms
-    X = angle[:, None] / (2.2 * np.pi) * np.column_stack([np.cos(turned), np.sin(turned)])
-    return X + 0.02 * random.standard_normal(X.shape), y
 
 
 def dense_cut(model, X, labels):
