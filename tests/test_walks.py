@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from benchmarks.lost_draws import spirals
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.metrics import normalized_mutual_info_score as nmi
 
-from benchmarks.lost_draws import spirals
 from sketchmeans import KernelKMeans
 from sketchmeans.engine import Run
 from sketchmeans.estimators import many_rows, memory, walks
